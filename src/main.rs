@@ -1,0 +1,2 @@
+//! lineway
+fn main() {}
