@@ -1,1 +1,12 @@
-//! actors
+//! The actors of Lineway: every line, listener and the supervisor, and the kit that tests them.
+//!
+//! This crate gives the state machines of `lineway-wire` sockets, time and mailboxes. It reads no
+//! file, parses no command line and creates no thread: it calls neither `Arbiter::new` nor
+//! `System::current`, so a whole system of actors runs in one tokio `LocalSet` under paused time.
+
+pub mod messages;
+pub mod metrics;
+pub mod registry;
+pub mod settings;
+
+pub use lineway_wire as wire;
