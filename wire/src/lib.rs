@@ -7,4 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod line;
+pub mod tester;
 pub mod units;
+pub mod weighted;

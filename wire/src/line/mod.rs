@@ -1,11 +1,17 @@
 //! What every line has in common (contract "lines", L01 to L09): why it ends, why it is paused,
 //! when it is paused, and how the ends of its two directions follow each other.
 
+mod ends;
+mod idle;
 mod pause;
 mod reason;
+mod water;
 
+pub use ends::{EarlyEnd, Ends};
+pub use idle::{Idle, IdleLimits};
 pub use pause::{PauseReason, PauseReasons};
 pub use reason::FinishReason;
+pub use water::{Edge, Water, WaterMarks};
 
 /// Where a payload travels (contract "lines": upstream is towards `next`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,172 @@
+//! The nodes of one chain as a worker's lines use them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use lineway_wire::line::{IdleLimits, WaterMarks};
+use lineway_wire::weighted::Weighted;
+
+use super::dialing::Dialing;
+use super::echo::Echo;
+use super::end::End;
+use super::stage::Stages;
+use super::tester::TesterServer;
+use crate::health::NodeHealth;
+use crate::metrics::NodeMetrics;
+use crate::net::ConnectOptions;
+use crate::settings::{NodePlan, NodeSettings, SocketSettings, TcpConnectorSettings};
+use crate::worker::Worker;
+
+/// One node on one worker.
+#[derive(Debug)]
+pub struct Node {
+    /// The node as configured.
+    pub plan: Arc<NodePlan>,
+    /// Its counters.
+    pub metrics: Arc<NodeMetrics>,
+    /// Whether it can serve.
+    pub health: NodeHealth,
+    /// What it does.
+    pub role: NodeRole,
+}
+
+/// What a node does, with what it keeps on this worker.
+#[derive(Debug)]
+pub enum NodeRole {
+    /// A chain starts here.
+    Entry,
+    /// Connects to a server.
+    Connector(Connector),
+    /// Sends back what it gets.
+    Echo,
+    /// Answers a TesterClient.
+    TesterServer {
+        /// How many chunk sizes the test has.
+        chunks: usize,
+    },
+}
+
+/// A `TcpConnector` on one worker.
+#[derive(Debug)]
+pub struct Connector {
+    /// Its settings.
+    pub settings: TcpConnectorSettings,
+    /// What its sockets have.
+    pub options: ConnectOptions,
+    weighted: RefCell<Weighted>,
+}
+
+impl Connector {
+    fn new(settings: &TcpConnectorSettings) -> Self {
+        Self {
+            options: settings.into(),
+            weighted: RefCell::new(Weighted::new(settings.targets.iter().map(|t| t.weight))),
+            settings: settings.clone(),
+        }
+    }
+
+    /// The index of the target whose turn it is, by weight.
+    pub fn choose(&self) -> usize {
+        self.weighted.borrow_mut().choose()
+    }
+}
+
+impl Node {
+    /// A node on one worker.
+    pub fn new(plan: Arc<NodePlan>, metrics: Arc<NodeMetrics>, health: NodeHealth) -> Self {
+        let role = match &plan.settings {
+            NodeSettings::TcpListener(_) | NodeSettings::TesterClient(_) => NodeRole::Entry,
+            NodeSettings::TcpConnector(settings) => NodeRole::Connector(Connector::new(settings)),
+            NodeSettings::EchoServer => NodeRole::Echo,
+            NodeSettings::TesterServer(settings) => {
+                NodeRole::TesterServer { chunks: settings.chunk_count }
+            }
+        };
+        Self { plan, metrics, health, role }
+    }
+
+    fn socket(&self) -> Option<&SocketSettings> {
+        match &self.plan.settings {
+            NodeSettings::TcpListener(settings) => Some(&settings.socket),
+            NodeSettings::TcpConnector(settings) => Some(&settings.socket),
+            _ => None,
+        }
+    }
+
+    fn idle(&self) -> IdleLimits {
+        match &self.plan.settings {
+            NodeSettings::TcpListener(settings) => IdleLimits {
+                initial: settings.initial_idle_timeout.limit(),
+                active: settings.active_idle_timeout.limit(),
+            },
+            NodeSettings::TcpConnector(settings) => {
+                let limit = settings.idle_timeout.limit();
+                IdleLimits { initial: limit, active: limit }
+            }
+            _ => IdleLimits::default(),
+        }
+    }
+}
+
+/// The way of a line from the node that it enters to the node that ends its chain, on one worker.
+#[derive(Debug)]
+pub struct Chain {
+    /// Where lines enter.
+    pub entry: Rc<Node>,
+    /// The nodes between, in order.
+    pub middle: Vec<Rc<Node>>,
+    /// The node that ends the chain.
+    pub end: Rc<Node>,
+    /// Idle times that hold for its lines (T06).
+    pub idle: IdleLimits,
+    /// Water marks of the two queues, upstream and downstream (T04).
+    pub marks: [WaterMarks; 2],
+    /// How long queued bytes may take to leave after Finish (T05).
+    pub linger: std::time::Duration,
+    /// The node was removed or changed by a reload: it takes no further line.
+    pub retired: Cell<bool>,
+}
+
+impl Chain {
+    /// A chain of nodes in order; `None` without a node that ends it.
+    pub fn new(nodes: &[Rc<Node>]) -> Option<Self> {
+        let [entry, middle @ .., end] = nodes else { return None };
+        let marks = |node: &Node| {
+            node.socket().map_or_else(WaterMarks::default, |socket| {
+                WaterMarks::new(socket.write_high_water.as_len(), socket.write_low_water.as_len())
+            })
+        };
+        let linger = [entry, end]
+            .into_iter()
+            .filter_map(|node| node.socket())
+            .map(|socket| socket.linger.duration())
+            .max();
+        Some(Self {
+            idle: nodes.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
+            // Upstream bytes wait for the far socket, downstream bytes for the near one.
+            marks: [marks(end), marks(entry)],
+            linger: linger.unwrap_or_default(),
+            entry: Rc::clone(entry),
+            middle: middle.to_vec(),
+            end: Rc::clone(end),
+            retired: Cell::new(false),
+        })
+    }
+
+    /// The stages that the nodes between put on a line.
+    pub fn stages(&self) -> Stages {
+        Stages::default()
+    }
+
+    /// The far end of a new line.
+    pub fn begin_far(&self, worker: &Rc<Worker>) -> End {
+        match &self.end.role {
+            NodeRole::Connector(_) => End::Dialing(Box::new(Dialing::new(worker, &self.end))),
+            NodeRole::TesterServer { chunks } => {
+                End::TesterServer(Box::new(TesterServer::new(*chunks)))
+            }
+            NodeRole::Echo | NodeRole::Entry => End::Echo(Echo::default()),
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! One line without its actor: two ends, two queues, and the turn that moves bytes between them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use lineway_wire::line::{
+    Direction, EarlyEnd, Edge, Ends, FinishReason, Idle, PauseReason, PauseReasons, Water,
+};
+use lineway_wire::wheel::Key;
+
+use super::chain::Chain;
+use super::end::{End, EndError};
+use super::queue::ByteQueue;
+use super::stage::{Given, Stages};
+use crate::messages::{Closed, DeadlineKind, Report, Unwatch, Watch};
+use crate::registry::{LineState, LineView};
+use crate::worker::{Worker, timers};
+
+/// Rounds of one turn, each at most one read and two writes in either direction: then other lines
+/// have theirs.
+const ROUNDS: usize = 16;
+
+/// How often a connection that nobody reads is asked whether its peer has reset it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a client that still sends is read after its server stopped reading, so that closing
+/// does not destroy the answer on its way.
+const DISCARD: Duration = Duration::from_secs(2);
+
+/// A deadline at the supervisor is kept by the line itself this much later.
+pub(super) const OWN_LIMIT: Duration = Duration::from_secs(1);
+
+/// What a new line is made of.
+pub struct LineParts {
+    /// The line as others see it.
+    pub view: Arc<LineView>,
+    /// The chain that it goes through.
+    pub chain: Rc<Chain>,
+    /// The end that it came from.
+    pub near: End,
+    /// What the nodes between do to it.
+    pub stages: Stages,
+    /// The far end; [`End::Waiting`] where a stage begins it.
+    pub far: End,
+}
+
+#[derive(Debug)]
+struct Flow {
+    queue: ByteQueue,
+    water: Water,
+    paused: PauseReasons,
+    bytes: u64,
+    told_bytes: u64,
+    told_queued: usize,
+}
+
+/// One line. Its owner calls [`Self::turn`] whenever it is woken.
+#[derive(Debug)]
+pub struct Line {
+    view: Arc<LineView>,
+    worker: Rc<Worker>,
+    chain: Rc<Chain>,
+    near: End,
+    far: End,
+    stages: Stages,
+    flows: [Flow; 2],
+    ends: Ends,
+    idle: Idle,
+    over: Option<FinishReason>,
+    closed: bool,
+    timer: Option<(Key, Instant)>,
+    linger_until: Option<Instant>,
+    look_at: Option<Instant>,
+    discards: bool,
+    deadline: Deadline,
+}
+
+/// A deadline that the supervisor keeps for the line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deadline {
+    generation: u32,
+    watched: Option<(DeadlineKind, Instant)>,
+}
+
+impl Line {
+    /// A line of these parts. It is entered with the supervisor at once.
+    pub fn new(worker: &Rc<Worker>, parts: LineParts) -> Self {
+        let LineParts { view, chain, near, stages, far } = parts;
+        let flow = |marks| Flow {
+            queue: ByteQueue::default(),
+            water: Water::new(marks),
+            paused: PauseReasons::NONE,
+            bytes: 0,
+            told_bytes: 0,
+            told_queued: 0,
+        };
+        chain.entry.metrics.opened(view.kind);
+        worker.reporter.report(Report::Opened(Arc::clone(&view)));
+        let mut line = Self {
+            flows: chain.marks.map(flow),
+            ends: Ends::new(),
+            idle: Idle::new(chain.idle, timers::now()),
+            worker: Rc::clone(worker),
+            over: None,
+            closed: false,
+            timer: None,
+            linger_until: None,
+            look_at: None,
+            discards: false,
+            deadline: Deadline::default(),
+            view,
+            chain,
+            near,
+            far,
+            stages,
+        };
+        if line.far.is_up() {
+            line.established();
+        }
+        line
+    }
+
+    /// The line as others see it.
+    pub const fn view(&self) -> &Arc<LineView> {
+        &self.view
+    }
+
+    /// The worker that the line lives on.
+    pub const fn worker(&self) -> &Rc<Worker> {
+        &self.worker
+    }
+
+    /// The end that the line came from.
+    pub const fn near(&self) -> &End {
+        &self.near
+    }
+
+    /// Asks the supervisor for a deadline; a watched one is replaced.
+    pub fn watch(&mut self, kind: DeadlineKind, deadline: Instant) {
+        self.deadline.generation += 1;
+        self.deadline.watched = Some((kind, deadline));
+        self.watch_again();
+    }
+
+    /// Tells the supervisor of the watched deadline once more, after it was started again.
+    pub fn watch_again(&self) {
+        if let Some((kind, deadline)) = self.deadline.watched {
+            let generation = self.deadline.generation;
+            let id = self.view.id;
+            self.worker.reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
+        }
+    }
+
+    fn unwatch(&mut self) {
+        if self.deadline.watched.take().is_some() {
+            let Deadline { generation, .. } = self.deadline;
+            let id = self.view.id;
+            self.worker.reporter.report(Report::Unwatch(Unwatch { id, generation }));
+        }
+    }
+
+    /// The supervisor says that a deadline is over; ignored unless it is the current one.
+    pub fn expired(&mut self, generation: u32) {
+        if generation == self.deadline.generation && self.deadline.watched.take().is_some() {
+            self.over.get_or_insert(FinishReason::Timeout);
+        }
+    }
+
+    /// Ends the line from outside (L04); what is queued is delivered first (T05), but for a drain,
+    /// whose time is over.
+    pub fn finish(&mut self, reason: FinishReason) {
+        if reason == FinishReason::Drain {
+            self.over.get_or_insert(reason);
+        }
+        self.ends.finish(reason);
+    }
+
+    /// Moves what can be moved. `Ready` once the line is over.
+    pub fn turn(&mut self, cx: &mut Context<'_>) -> Poll<FinishReason> {
+        let now = timers::now();
+        if self.timer.is_some_and(|(_, at)| at <= now) {
+            self.disarm();
+        }
+        self.dial(cx, now);
+        if self.stages.next_wake().is_some_and(|at| at <= now) {
+            let given = self.stages.timeout(now);
+            self.absorb(given);
+        }
+        let mut rounds = ROUNDS;
+        while self.over.is_none() && self.round(cx, now) {
+            rounds -= 1;
+            if rounds == 0 {
+                self.worker.metrics.budget_exhausted();
+                cx.waker().wake_by_ref();
+                break;
+            }
+        }
+        self.look(now);
+        self.judge(now);
+        self.publish();
+        match self.over {
+            Some(reason) if !self.still_discards(cx, now) => Poll::Ready(reason),
+            _ => {
+                self.arm(cx, now);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Reports the end of the line, once. The actor calls it with the reason of the turn.
+    pub fn close(&mut self, reason: FinishReason) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        self.over = Some(reason);
+        self.unwatch();
+        self.disarm();
+        for direction in Direction::ALL {
+            self.flows[direction as usize].queue.clear(&self.worker.pool);
+        }
+        if let End::Dialing(dialing) = &mut self.far {
+            dialing.cancelled();
+        }
+        self.publish();
+        let id = self.view.id;
+        self.chain.entry.metrics.closed(self.view.kind, reason, self.view.opened.elapsed());
+        self.worker.reporter.report(Report::Closed(Closed { id, reason }));
+        tracing::debug!(
+            line = %id,
+            node = %self.view.node,
+            %reason,
+            upstream = self.flows[0].bytes,
+            downstream = self.flows[1].bytes,
+            "line closed"
+        );
+    }
+
+    fn dial(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let End::Dialing(dialing) = &mut self.far else { return };
+        let early = &mut self.flows[Direction::Upstream as usize].queue;
+        match dialing.poll(cx, now, early, &self.worker) {
+            Poll::Ready(Ok(socket)) => {
+                self.far = End::Socket(socket);
+                self.unwatch();
+                self.established();
+            }
+            Poll::Ready(Err(reason)) => {
+                self.over.get_or_insert(reason);
+            }
+            Poll::Pending if self.deadline.watched.is_none() => {
+                let deadline = dialing.deadline();
+                self.watch(DeadlineKind::Connect, deadline);
+            }
+            Poll::Pending => {}
+        }
+    }
+
+    fn established(&mut self) {
+        self.near.established();
+        self.view.set_state(LineState::Open);
+    }
+
+    fn round(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let up = self.drive(Direction::Upstream, cx);
+        let down = self.drive(Direction::Downstream, cx);
+        if up || down {
+            self.idle.moved(now);
+        }
+        up || down
+    }
+
+    /// One round in one direction; true if bytes moved.
+    fn drive(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let wrote = self.write(direction, cx);
+        let read = self.read(direction, cx);
+        let moved = if read { self.write(direction, cx) || wrote || read } else { wrote };
+        self.mind_the_water(direction);
+        self.pass_end(direction, cx);
+        moved
+    }
+
+    fn write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let flow = &mut self.flows[direction as usize];
+        if flow.queue.is_empty() {
+            return false;
+        }
+        let sink = match direction {
+            Direction::Upstream => &mut self.far,
+            Direction::Downstream => &mut self.near,
+        };
+        if !sink.is_up() || !self.ends.delivers(direction) {
+            return false;
+        }
+        match sink.poll_write(cx, &mut flow.queue, &self.worker.pool) {
+            Poll::Ready(Ok(written)) => written > 0,
+            Poll::Ready(Err(EndError::Broken(error))) => {
+                tracing::trace!(line = %self.view.id, ?direction, %error, "write failed");
+                flow.queue.clear(&self.worker.pool);
+                self.ends.sink_broke(direction);
+                self.discards |= direction == Direction::Upstream;
+                false
+            }
+            Poll::Ready(Err(EndError::Finish(reason))) => {
+                self.over.get_or_insert(reason);
+                false
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    fn read(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let flow = &mut self.flows[direction as usize];
+        if flow.paused.paused() || !self.ends.reads(direction) {
+            return false;
+        }
+        let source = match direction {
+            Direction::Upstream => &mut self.near,
+            Direction::Downstream => &mut self.far,
+        };
+        let pool = &self.worker.pool;
+        let untouched = self.stages.is_empty();
+        let mut staged = ByteQueue::default();
+        let into = if untouched { &mut flow.queue } else { &mut staged };
+        match source.poll_read(cx, into, pool) {
+            Poll::Ready(Ok(0)) => {
+                self.ends.input_ended(direction);
+                if !untouched {
+                    let given = self.stages.input_ended(direction);
+                    self.absorb(given);
+                }
+                false
+            }
+            Poll::Ready(Ok(read)) => {
+                flow.bytes += read as u64;
+                if !untouched {
+                    let given = self.stages.payload(direction, &mut staged);
+                    self.absorb(given);
+                }
+                true
+            }
+            Poll::Ready(Err(EndError::Broken(error))) => {
+                tracing::trace!(line = %self.view.id, ?direction, %error, "read failed");
+                self.source_broke(direction);
+                false
+            }
+            Poll::Ready(Err(EndError::Finish(reason))) => {
+                self.over.get_or_insert(reason);
+                false
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    fn source_broke(&mut self, direction: Direction) {
+        self.ends.source_broke(direction);
+        self.flows[direction.reverse() as usize].queue.clear(&self.worker.pool);
+    }
+
+    fn absorb(&mut self, mut given: Given) {
+        given.upstream.move_to(&mut self.flows[Direction::Upstream as usize].queue);
+        given.downstream.move_to(&mut self.flows[Direction::Downstream as usize].queue);
+        if given.init_next && matches!(self.far, End::Waiting) {
+            self.far = self.chain.begin_far(&self.worker);
+            if self.far.is_up() {
+                self.established();
+            }
+        }
+        if let Some(reason) = given.finish {
+            self.ends.finish(reason);
+        }
+    }
+
+    fn mind_the_water(&mut self, direction: Direction) {
+        let flow = &mut self.flows[direction as usize];
+        match flow.water.level(flow.queue.len()) {
+            Some(Edge::Pause) => {
+                flow.paused.pause(PauseReason::Queue);
+                self.chain.entry.metrics.paused(direction);
+            }
+            Some(Edge::Resume) => {
+                flow.paused.resume(PauseReason::Queue);
+            }
+            None => {}
+        }
+    }
+
+    fn pass_end(&mut self, direction: Direction, cx: &mut Context<'_>) {
+        let queued = self.flows[direction as usize].queue.len();
+        let sink = match direction {
+            Direction::Upstream => &mut self.far,
+            Direction::Downstream => &mut self.near,
+        };
+        if !self.ends.end_is_due(direction, queued) || !sink.is_up() {
+            return;
+        }
+        match sink.poll_end(cx) {
+            Poll::Ready(Ok(())) => self.ends.passed(direction),
+            Poll::Ready(Err(_)) => self.ends.sink_broke(direction),
+            Poll::Pending => {}
+        }
+    }
+
+    /// Asks connections that are not read whether their peer has reset them.
+    fn look(&mut self, now: Instant) {
+        let unread = |end: &End, direction: Direction| {
+            end.is_socket()
+                && (self.flows[direction as usize].paused.paused() || !self.ends.reads(direction))
+        };
+        if !unread(&self.near, Direction::Upstream) && !unread(&self.far, Direction::Downstream) {
+            self.look_at = None;
+            return;
+        }
+        let at = *self.look_at.get_or_insert(now + LOOK);
+        if now < at {
+            return;
+        }
+        self.look_at = Some(now + LOOK);
+        for (broken, direction) in [
+            (self.near.take_error(), Direction::Upstream),
+            (self.far.take_error(), Direction::Downstream),
+        ] {
+            if broken.is_some() {
+                self.source_broke(direction);
+            }
+        }
+    }
+
+    /// Decides whether the line is over.
+    fn judge(&mut self, now: Instant) {
+        if self.over.is_some() {
+            return;
+        }
+        let queued = [self.flows[0].queue.len(), self.flows[1].queue.len()];
+        if !self.far.is_up() {
+            let waiting = queued[0] + self.stages.held();
+            let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
+            if cancelled || self.ends.closing() {
+                self.over = self.ends.over([0, 0]).or(Some(FinishReason::PeerFinished));
+                return;
+            }
+        }
+        self.over = self.ends.over(queued);
+        if self.over.is_none() && self.idle.expired(now) {
+            self.over = Some(FinishReason::Idle);
+        }
+        if self.over.is_none() && self.ends.closing() {
+            let until = *self.linger_until.get_or_insert(now + self.chain.linger);
+            if now >= until {
+                self.over = Some(self.ends.reason().unwrap_or(FinishReason::Timeout));
+            }
+        }
+        if self.over.is_none() && self.far.is_up() {
+            self.view.set_state(if self.ends.closing() {
+                LineState::Closing
+            } else if self.ends.half_closed() {
+                LineState::HalfClosed
+            } else {
+                LineState::Open
+            });
+        }
+    }
+
+    /// Reads on, for a short while, a client whose server stopped reading: closing a socket with
+    /// unread bytes sends a reset, which would destroy the answer on its way.
+    fn still_discards(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        if !self.discards || self.over != Some(FinishReason::PeerFinished) {
+            return false;
+        }
+        let until = *self.linger_until.get_or_insert(now + DISCARD);
+        let mut dropped = ByteQueue::default();
+        let mut rounds = ROUNDS;
+        while now < until {
+            match self.near.poll_read(cx, &mut dropped, &self.worker.pool) {
+                Poll::Ready(Ok(n)) if n > 0 => dropped.clear(&self.worker.pool),
+                Poll::Ready(_) => break,
+                Poll::Pending => return true,
+            }
+            rounds -= 1;
+            if rounds == 0 {
+                cx.waker().wake_by_ref();
+                return true;
+            }
+        }
+        self.discards = false;
+        false
+    }
+
+    /// Tells others what moved, once for each turn.
+    fn publish(&mut self) {
+        for direction in Direction::ALL {
+            let flow = &mut self.flows[direction as usize];
+            if flow.bytes != flow.told_bytes {
+                self.chain.entry.metrics.payload(direction, flow.bytes - flow.told_bytes);
+                self.view.set_bytes(direction, flow.bytes);
+                flow.told_bytes = flow.bytes;
+            }
+            let queued = flow.queue.len();
+            if queued != flow.told_queued {
+                self.chain.entry.metrics.queued(queued as i64 - flow.told_queued as i64);
+                self.view.set_queued(direction, queued as u64);
+                self.view.set_paused(direction, flow.paused);
+                flow.told_queued = queued;
+            }
+        }
+    }
+
+    /// Sets the one timer of the line. It is left where it is when it fires early enough: an idle
+    /// time that moves with every payload costs nothing.
+    fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let dialing = match &self.far {
+            End::Dialing(dialing) => dialing.next_wake(),
+            _ => None,
+        };
+        let idle = if self.over.is_none() { self.idle.deadline() } else { None };
+        let wanted = [dialing, idle, self.linger_until, self.look_at, self.stages.next_wake()];
+        let Some(wanted) = wanted.into_iter().flatten().min() else { return };
+        if self.timer.is_some_and(|(_, at)| at <= wanted) {
+            return;
+        }
+        self.disarm();
+        // Never in this very turn: a time that has passed is looked at in the next one.
+        let at = wanted.max(now);
+        self.timer = Some((self.worker.timers.set(at, cx.waker()), at));
+    }
+
+    fn disarm(&mut self) {
+        if let Some((key, _)) = self.timer.take() {
+            self.worker.timers.cancel(key);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // Dropped before its end: the actor panicked, or the worker stops.
+        let stopping = self.worker.is_stopping();
+        self.close(if stopping { FinishReason::Drain } else { FinishReason::Panic });
+    }
+}

@@ -1,0 +1,166 @@
+//! The two ends of a line: where bytes come from and go to.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use lineway_wire::line::FinishReason;
+use tokio::io::AsyncWrite;
+use tokio_util::io::poll_read_buf;
+
+use super::dialing::Dialing;
+use super::echo::Echo;
+use super::pool::Pool;
+use super::queue::{ByteQueue, GATHERED};
+use super::tester::{TesterClient, TesterServer};
+use crate::net::Socket;
+
+/// One end of a line.
+pub enum End {
+    /// A connection.
+    Socket(Socket),
+    /// A connection that is being made.
+    Dialing(Box<Dialing>),
+    /// Sends back what it gets.
+    Echo(Echo),
+    /// Sends the tester's request and checks the response.
+    TesterClient(Box<TesterClient>),
+    /// Checks the tester's request and sends the response.
+    TesterServer(Box<TesterServer>),
+    /// Not begun: a stage says when (`Init`).
+    Waiting,
+}
+
+/// Why an end gives or takes no more.
+#[derive(Debug)]
+pub enum EndError {
+    /// The transport broke, a reset for instance.
+    Broken(io::Error),
+    /// The end itself ends the line.
+    Finish(FinishReason),
+}
+
+impl From<io::Error> for EndError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl End {
+    /// True when the end takes bytes.
+    pub const fn is_up(&self) -> bool {
+        !matches!(self, Self::Dialing(_) | Self::Waiting)
+    }
+
+    /// The far side is up (`Est`).
+    pub fn established(&mut self) {
+        if let Self::TesterClient(tester) = self {
+            tester.established();
+        }
+    }
+
+    /// Reads once into the end of `queue`. `Ready(0)` is the end of input.
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut ByteQueue,
+        pool: &Pool,
+    ) -> Poll<Result<usize, EndError>> {
+        match self {
+            Self::Socket(socket) => {
+                let buffer = queue.tail(pool);
+                let read = match socket {
+                    Socket::Tcp(socket) => poll_read_buf(Pin::new(socket), cx, buffer),
+                    Socket::Other(socket) => poll_read_buf(Pin::new(socket), cx, buffer),
+                };
+                queue.filled(if let Poll::Ready(Ok(n)) = read { n } else { 0 }, pool);
+                read.map_err(EndError::Broken)
+            }
+            Self::Echo(echo) => echo.poll_read(cx, queue).map(Ok),
+            Self::TesterClient(tester) => tester.poll_read(cx, queue, pool).map(Ok),
+            Self::TesterServer(tester) => tester.poll_read(cx, queue, pool).map(Ok),
+            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+        }
+    }
+
+    /// Writes once from the front of `queue`, gathered. Gives how many bytes left.
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        queue: &mut ByteQueue,
+        pool: &Pool,
+    ) -> Poll<Result<usize, EndError>> {
+        match self {
+            Self::Socket(socket) => {
+                let written = ready!(write_some(Pin::new(socket), cx, queue))?;
+                queue.advance(written, pool);
+                Poll::Ready(Ok(written))
+            }
+            Self::Echo(echo) => echo.poll_write(cx, queue).map(Ok),
+            Self::TesterClient(tester) => Poll::Ready(tester.write(queue, pool)),
+            Self::TesterServer(tester) => Poll::Ready(tester.write(queue, pool)),
+            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+        }
+    }
+
+    /// Passes an end of input on (L07).
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Socket(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Echo(echo) => {
+                echo.end();
+                Poll::Ready(Ok(()))
+            }
+            Self::TesterServer(tester) => {
+                tester.end();
+                Poll::Ready(Ok(()))
+            }
+            Self::TesterClient(_) => Poll::Ready(Ok(())),
+            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+        }
+    }
+
+    /// An error that the transport has seen though nobody reads or writes.
+    pub fn take_error(&self) -> Option<io::Error> {
+        match self {
+            Self::Socket(socket) => socket.take_error(),
+            _ => None,
+        }
+    }
+
+    /// True for a connection, whose peer may reset it unseen while nobody reads.
+    pub const fn is_socket(&self) -> bool {
+        matches!(self, Self::Socket(_))
+    }
+}
+
+fn write_some(
+    socket: Pin<&mut Socket>,
+    cx: &mut Context<'_>,
+    queue: &ByteQueue,
+) -> Poll<io::Result<usize>> {
+    let written = if queue.is_single() {
+        ready!(socket.poll_write(cx, queue.head()))?
+    } else {
+        let mut slices = [io::IoSlice::new(&[]); GATHERED];
+        let filled = queue.slices(&mut slices);
+        ready!(socket.poll_write_vectored(cx, &slices[..filled]))?
+    };
+    if written == 0 && !queue.is_empty() {
+        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+    }
+    Poll::Ready(Ok(written))
+}
+
+impl std::fmt::Debug for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Socket(_) => "Socket",
+            Self::Dialing(_) => "Dialing",
+            Self::Echo(_) => "Echo",
+            Self::TesterClient(_) => "TesterClient",
+            Self::TesterServer(_) => "TesterServer",
+            Self::Waiting => "Waiting",
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! Lines: one actor for each, which holds both of its ends and moves the bytes between them.
+//!
+//! ```text
+//!            near end                                  far end
+//!   client ==[ Socket ]==> stages ==> queue ==[ Socket ]==> server      upstream
+//!          <==[ Socket ]== queue <== stages <==[ Socket ]==             downstream
+//! ```
+//!
+//! A payload passes within one turn of the actor: read into a pooled buffer, written from it. It
+//! crosses no mailbox. What the sink does not take waits in the queue; at the high-water mark the
+//! source is not read any more (T04).
+
+mod chain;
+mod core;
+mod dialing;
+mod echo;
+mod end;
+mod main_line;
+mod pool;
+mod queue;
+mod stage;
+mod tester;
+
+pub use chain::{Chain, Node, NodeRole};
+pub use core::{Line, LineParts};
+pub use end::{End, EndError};
+pub use main_line::MainLine;
+pub use pool::Pool;
+pub use queue::ByteQueue;
+pub use stage::{Stage, StageOut};
+pub use tester::{TesterOutcome, Testers};

@@ -1,0 +1,298 @@
+//! The accept loop of one listening socket on one worker.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use actix::fut::ActorFuture;
+use actix::prelude::*;
+use ipnet::IpNet;
+use tokio::time::{Instant, Sleep};
+
+use crate::line::{Chain, End};
+use crate::messages::{Retire, SwitchChain};
+use crate::metrics::{AcceptError, Refused};
+use crate::net::{Acceptor, Socket};
+use crate::settings::{NodeSettings, TcpListenerSettings};
+use crate::worker::Worker;
+
+/// Connections accepted in one turn; then lines have theirs.
+const BUDGET: usize = 64;
+
+/// How long accepting rests when there is no room for another line.
+const FULL: Duration = Duration::from_millis(50);
+
+/// How long accepting rests when descriptors or memory are out: at first, and at most (T02).
+const REST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+
+/// A line and its two sockets.
+const DESCRIPTORS: u16 = 2;
+
+/// The live lines of one node over all workers, for `max-lines`.
+#[derive(Clone, Debug, Default)]
+pub struct LineLimit {
+    live: Arc<AtomicU64>,
+}
+
+/// One live line of a node; dropped with the line.
+#[derive(Debug)]
+pub struct LineCount {
+    live: Arc<AtomicU64>,
+}
+
+impl LineLimit {
+    /// Counts one more line, unless `most` are there already.
+    pub fn take(&self, most: Option<u64>) -> Option<LineCount> {
+        let most = most.unwrap_or(u64::MAX);
+        self.live
+            .fetch_update(Relaxed, Relaxed, |live| (live < most).then(|| live + 1))
+            .ok()
+            .map(|_| LineCount { live: Arc::clone(&self.live) })
+    }
+}
+
+impl Drop for LineCount {
+    fn drop(&mut self) {
+        self.live.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Which sources may connect: `whitelist` and `blacklist`.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    white: Vec<IpNet>,
+    black: Vec<IpNet>,
+}
+
+impl Sources {
+    /// The lists of a listener.
+    pub fn new(settings: &TcpListenerSettings) -> Self {
+        Self { white: settings.whitelist.clone(), black: settings.blacklist.clone() }
+    }
+
+    /// Whether this source is refused, and by which list. A v4-mapped address is its IPv4 address.
+    pub fn refuse(&self, source: IpAddr) -> Option<Refused> {
+        let source = source.to_canonical();
+        if self.black.iter().any(|net| net.contains(&source)) {
+            return Some(Refused::Blacklist);
+        }
+        let listed = self.white.is_empty() || self.white.iter().any(|net| net.contains(&source));
+        (!listed).then_some(Refused::NotWhitelisted)
+    }
+}
+
+/// A listening socket that outlives its actor, so that a new actor can take it over.
+pub type SharedAcceptor = Rc<RefCell<Acceptor>>;
+
+/// The actor of one listening socket on one worker (T01): makes main lines, here.
+pub struct Listener {
+    worker: Rc<Worker>,
+    chain: Rc<Chain>,
+    sources: Sources,
+    max_lines: Option<u64>,
+    limit: LineLimit,
+    acceptor: SharedAcceptor,
+    rest: Pin<Box<Sleep>>,
+    resting: bool,
+    failures: u32,
+    retiring: bool,
+}
+
+impl Listener {
+    /// Accepts on this socket for this chain.
+    pub fn new(
+        worker: &Rc<Worker>,
+        chain: Rc<Chain>,
+        limit: LineLimit,
+        acceptor: SharedAcceptor,
+    ) -> Self {
+        let mut listener = Self {
+            worker: Rc::clone(worker),
+            chain: Rc::clone(&chain),
+            sources: Sources::default(),
+            max_lines: None,
+            limit,
+            acceptor,
+            rest: Box::pin(tokio::time::sleep_until(Instant::now())),
+            resting: false,
+            failures: 0,
+            retiring: false,
+        };
+        listener.switch(chain);
+        listener
+    }
+
+    fn switch(&mut self, chain: Rc<Chain>) {
+        if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings {
+            self.sources = Sources::new(settings);
+            self.max_lines = settings.max_lines;
+        }
+        self.chain = chain;
+    }
+
+    fn rest(&mut self, time: Duration) {
+        self.resting = true;
+        self.rest.as_mut().reset(Instant::now() + time);
+    }
+
+    /// Accepts and rests, until there is nothing to accept.
+    fn poll_accept(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        for _ in 0..BUDGET {
+            if self.resting {
+                ready!(self.rest.as_mut().poll(cx));
+                self.resting = false;
+            }
+            let Some(count) = self.limit.take(self.max_lines) else {
+                self.rest(FULL);
+                continue;
+            };
+            let Some(descriptors) = self.worker.board.descriptors.take(DESCRIPTORS) else {
+                self.out_of(AcceptError::Emfile, "descriptors are out");
+                continue;
+            };
+            let accepted = self.acceptor.borrow_mut().poll_accept(cx);
+            match accepted {
+                Poll::Pending if self.retiring => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok((socket, peer))) => {
+                    self.recovered();
+                    self.open(socket, peer, descriptors, count);
+                }
+                Poll::Ready(Err(error)) => {
+                    let error = (AcceptError::of(&error), error);
+                    if error.0.is_lasting() {
+                        self.out_of(error.0, &error.1.to_string());
+                    } else {
+                        self.chain.entry.metrics.accept_error(error.0);
+                    }
+                }
+            }
+        }
+        self.worker.metrics.budget_exhausted();
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn open(
+        &self,
+        socket: Socket,
+        peer: SocketAddr,
+        descriptors: crate::descriptors::Permit,
+        count: LineCount,
+    ) {
+        if let Some(why) = self.sources.refuse(peer.ip()) {
+            self.chain.entry.metrics.refused(why);
+            return;
+        }
+        let near = End::Socket(socket);
+        let (descriptors, count) = (Some(descriptors), Some(count));
+        self.worker.open_main_line(&self.chain, near, Some(peer), descriptors, count);
+    }
+
+    /// Accepting rests and is tried again, later each time; one log line for a whole outage (T02).
+    fn out_of(&mut self, error: AcceptError, cause: &str) {
+        self.chain.entry.metrics.accept_error(error);
+        if self.failures == 0 {
+            let node = &self.chain.entry.plan.name;
+            tracing::warn!(%node, worker = self.worker.index, cause, "accepting rests");
+            self.chain.entry.health.not_ready("descriptors exhausted");
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.rest((REST[0] * self.failures.min(16)).min(REST[1]));
+    }
+
+    fn recovered(&mut self) {
+        if std::mem::take(&mut self.failures) > 0 {
+            tracing::info!(node = %self.chain.entry.plan.name, "accepting again");
+            self.chain.entry.health.ready();
+        }
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("node", &self.chain.entry.plan.name).finish_non_exhaustive()
+    }
+}
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.spawn(Accepting);
+    }
+}
+
+struct Accepting;
+
+impl ActorFuture<Listener> for Accepting {
+    type Output = ();
+
+    fn poll(
+        self: Pin<&mut Self>,
+        actor: &mut Listener,
+        ctx: &mut Context<Listener>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        ready!(actor.poll_accept(cx));
+        ctx.stop();
+        Poll::Ready(())
+    }
+}
+
+impl Handler<SwitchChain> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, switch: SwitchChain, _: &mut Self::Context) {
+        self.switch(switch.chain);
+    }
+}
+
+impl Handler<Retire> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, retire: Retire, ctx: &mut Self::Context) {
+        self.retiring = true;
+        if !retire.accept_waiting {
+            ctx.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LineLimit, Sources};
+    use crate::metrics::Refused;
+
+    fn sources(white: &[&str], black: &[&str]) -> Sources {
+        let nets = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
+        Sources { white: nets(white), black: nets(black) }
+    }
+
+    #[test]
+    fn tcp_lists_know_networks_and_v4_mapped_sources() {
+        let lists = sources(&["10.0.0.0/8", "2001:db8::/32"], &["10.9.0.0/16"]);
+        let refuse = |ip: &str| lists.refuse(ip.parse().unwrap());
+        assert_eq!(refuse("10.1.2.3"), None);
+        assert_eq!(refuse("::ffff:10.1.2.3"), None);
+        assert_eq!(refuse("10.9.0.1"), Some(Refused::Blacklist));
+        assert_eq!(refuse("::ffff:10.9.0.1"), Some(Refused::Blacklist));
+        assert_eq!(refuse("192.0.2.1"), Some(Refused::NotWhitelisted));
+        assert_eq!(refuse("2001:db8::1"), None);
+        assert_eq!(sources(&[], &[]).refuse("192.0.2.1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn tcp_max_lines_counts_live_lines_alone() {
+        let limit = LineLimit::default();
+        let first = limit.take(Some(1));
+        assert!(first.is_some() && limit.take(Some(1)).is_none());
+        drop(first);
+        assert!(limit.take(Some(1)).is_some());
+    }
+}

@@ -1,0 +1,190 @@
+//! Sockets as lines see them: the kernel's TCP, or another network that plays it (a simulation,
+//! the test kit).
+
+pub mod bind;
+mod options;
+mod tcp;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::future::LocalBoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+
+pub use options::{ConnectOptions, ListenOptions};
+pub use tcp::KernelNetwork;
+
+/// A connection of another network than the kernel's TCP.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin {
+    /// An error that the transport has seen, a reset for instance, though nobody reads or writes.
+    ///
+    /// # Errors
+    /// None of its own; `Ok(None)` where nothing is wrong.
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+}
+
+/// A source of accepted connections of another network.
+pub trait Accept {
+    /// The next connection.
+    ///
+    /// # Errors
+    /// As `accept(2)`.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>>;
+}
+
+/// The network that a worker's lines live in.
+pub trait Network {
+    /// Starts a connection, whose result is polled. `early` are bytes that may travel with the
+    /// first packet (`fastopen`); the number tells how many of them were taken.
+    ///
+    /// # Errors
+    /// What can be said at once: no descriptors, no such source address, no route.
+    fn connect(
+        &self,
+        to: SocketAddr,
+        options: &ConnectOptions,
+        early: &[u8],
+    ) -> io::Result<(Connecting, usize)>;
+}
+
+/// A connection.
+pub enum Socket {
+    /// The kernel's.
+    Tcp(TcpStream),
+    /// Of another network.
+    Other(Box<dyn Transport>),
+}
+
+macro_rules! each {
+    ($self:expr, $socket:ident => $call:expr) => {
+        match $self {
+            Socket::Tcp($socket) => $call,
+            Socket::Other($socket) => $call,
+        }
+    };
+}
+
+impl Socket {
+    /// An error that the socket has seen though nobody reads or writes.
+    pub fn take_error(&self) -> Option<io::Error> {
+        each!(self, socket => socket.take_error()).unwrap_or_else(Some)
+    }
+
+    /// The local address, where there is one.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().ok(),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(socket) => socket.fmt(f),
+            Self::Other(_) => f.write_str("Socket::Other"),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), socket => Pin::new(socket).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self.get_mut(), socket => Pin::new(socket).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self.get_mut(), socket => Pin::new(socket).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        each!(self, socket => socket.is_write_vectored())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), socket => Pin::new(socket).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), socket => Pin::new(socket).poll_shutdown(cx))
+    }
+}
+
+/// A connection that is being made.
+pub enum Connecting {
+    /// The kernel works on it; `None` once it was handed over.
+    Tcp(Option<TcpStream>),
+    /// Another network works on it.
+    Other(LocalBoxFuture<'static, io::Result<Socket>>),
+}
+
+impl Connecting {
+    /// The connection, once it is up.
+    ///
+    /// # Errors
+    /// Why it can not be made.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Socket>> {
+        match self {
+            Self::Tcp(slot) => {
+                let Some(stream) = slot.as_ref() else {
+                    return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+                };
+                std::task::ready!(stream.poll_write_ready(cx))?;
+                if let Some(error) = stream.take_error()? {
+                    return Poll::Ready(Err(error));
+                }
+                match slot.take() {
+                    Some(stream) => Poll::Ready(Ok(Socket::Tcp(stream))),
+                    None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+                }
+            }
+            Self::Other(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+/// A listening socket.
+pub enum Acceptor {
+    /// The kernel's.
+    Tcp(TcpListener),
+    /// Of another network.
+    Other(Box<dyn Accept>),
+}
+
+impl Acceptor {
+    /// The next connection.
+    ///
+    /// # Errors
+    /// As `accept(2)`.
+    pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.poll_accept(cx).map_ok(|(stream, peer)| (Socket::Tcp(stream), peer))
+            }
+            Self::Other(listener) => listener.poll_accept(cx),
+        }
+    }
+}

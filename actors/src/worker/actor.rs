@@ -1,0 +1,309 @@
+//! The actor of one worker: what others ask of the thread as a whole.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use lineway_wire::line::FinishReason;
+
+use super::Worker;
+use crate::line::{Chain, End, Node};
+use crate::listener::{LineLimit, Listener, SharedAcceptor};
+use crate::messages::{Expired, ExpiredBatch, Retire, StartAgain, SwitchChain, WatchAgain};
+use crate::metrics::ActorKind;
+use crate::net::{Acceptor, ListenOptions, bind};
+use crate::registry::LineId;
+use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::spawn;
+use crate::supervisor::{Account, Died};
+
+/// A listening socket that a worker gets.
+#[derive(Debug)]
+pub struct ListenAt {
+    /// The node.
+    pub node: Arc<str>,
+    /// The address that the node's lines enter at, as configured.
+    pub address: SocketAddr,
+    /// The worker's own socket on it.
+    pub socket: TcpListener,
+}
+
+/// Puts a plan in force on a worker: what did not change stays as it is.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Install {
+    /// The whole plan.
+    pub plan: Arc<Plan>,
+    /// Sockets for addresses that the worker does not listen on yet.
+    pub listen: Vec<ListenAt>,
+    /// The lines of each node over all workers, for `max-lines`.
+    pub limits: HashMap<Arc<str>, LineLimit>,
+    /// Starts the lines of TesterClients: at the start of the service, not at a reload.
+    pub start_testers: bool,
+}
+
+/// What the service asks of a worker.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "usize")]
+pub enum Control {
+    /// How many lines live here.
+    CountLines,
+    /// Takes no new line.
+    StopListening,
+    /// Ends every line.
+    FinishLines(FinishReason),
+    /// Ends the lines of chains that a reload removed or changed.
+    FinishRetired(FinishReason),
+    /// Ends one line; 1 if there is such a line.
+    FinishLine(LineId, FinishReason),
+}
+
+struct Listening {
+    acceptor: SharedAcceptor,
+    chain: Rc<Chain>,
+    addr: Addr<Listener>,
+}
+
+/// A worker as an actor.
+pub struct WorkerActor {
+    worker: Rc<Worker>,
+    nodes: HashMap<Arc<str>, Rc<Node>>,
+    chains: HashMap<Arc<str>, Rc<Chain>>,
+    limits: HashMap<Arc<str>, LineLimit>,
+    listening: HashMap<(Arc<str>, SocketAddr), Listening>,
+}
+
+impl WorkerActor {
+    /// Starts the actor of a worker on this thread, and its supervision.
+    pub fn start(worker: Rc<Worker>) -> Addr<Self> {
+        let actors = worker.board.metrics.actors().clone();
+        let handle = worker.board.supervisor.clone();
+        let index = worker.index;
+        let addr = spawn::start(
+            ActorKind::Worker,
+            &actors,
+            |_| Self {
+                worker,
+                nodes: HashMap::new(),
+                chains: HashMap::new(),
+                limits: HashMap::new(),
+                listening: HashMap::new(),
+            },
+            |_| {},
+        );
+        handle.attach(index, addr.clone());
+        addr
+    }
+
+    /// The nodes of the plan; those that did not change are kept with all that they know.
+    fn build_nodes(&mut self, plan: &Plan) {
+        let board = &self.worker.board;
+        let build = |node: &NodePlan| {
+            if let Some(kept) = self.nodes.get(&node.name).filter(|kept| *kept.plan == *node) {
+                return Rc::clone(kept);
+            }
+            let metrics = board.metrics.node(&node.name, node.settings.type_name());
+            let health = board.health.node(&node.name);
+            Rc::new(Node::new(Arc::new(node.clone()), metrics, health))
+        };
+        let nodes = plan.nodes.iter().map(|node| (Arc::clone(&node.name), build(node))).collect();
+        self.nodes = nodes;
+    }
+
+    /// The chains of the plan; one that goes through the same nodes is kept, others are retired.
+    fn build_chains(&mut self, plan: &Plan) {
+        let mut chains = HashMap::new();
+        for entry in &plan.nodes {
+            let path = self.path(&entry.name);
+            let Some(built) = Chain::new(&path).filter(|_| entry.settings.is_entry()) else {
+                continue;
+            };
+            let kept = self.chains.remove(&entry.name).filter(|kept| kept.same_nodes(&built));
+            chains.insert(Arc::clone(&entry.name), kept.unwrap_or_else(|| Rc::new(built)));
+        }
+        let kept: Vec<_> = chains.values().map(Rc::as_ptr).collect();
+        for listening in self.listening.values() {
+            if !kept.contains(&Rc::as_ptr(&listening.chain)) {
+                listening.chain.retired.set(true);
+            }
+        }
+        self.chains = chains;
+    }
+
+    fn path(&self, entry: &Arc<str>) -> Vec<Rc<Node>> {
+        let mut path = Vec::new();
+        let mut name = Some(Arc::clone(entry));
+        // The plan has no loops; the count is a second lock on that door.
+        while let Some(node) = name.and_then(|name| self.nodes.get(&name))
+            && path.len() <= self.nodes.len()
+        {
+            name = node.plan.next.clone();
+            path.push(Rc::clone(node));
+        }
+        path
+    }
+
+    fn listen(&mut self, listen: Vec<ListenAt>) {
+        let mut wanted: Vec<_> = listen.into_iter().map(|at| ((at.node, at.address), at.socket)).collect();
+        for ((node, address), socket) in wanted.drain(..) {
+            let acceptor = match tokio::net::TcpListener::from_std(socket) {
+                Ok(socket) => Rc::new(RefCell::new(Acceptor::Tcp(socket))),
+                Err(error) => {
+                    tracing::error!(%node, %address, %error, "the socket can not be used");
+                    continue;
+                }
+            };
+            self.accept_on(node, address, acceptor);
+        }
+    }
+
+    /// Accepts lines of a node on this socket, which may be of any network.
+    pub fn accept_on(&mut self, node: Arc<str>, address: SocketAddr, acceptor: SharedAcceptor) {
+        let Some(chain) = self.chains.get(&node).cloned() else { return };
+        let addr = self.start_listener(&node, &chain, &acceptor);
+        self.listening.insert((node, address), Listening { acceptor, chain, addr });
+    }
+
+    fn start_listener(
+        &self,
+        node: &Arc<str>,
+        chain: &Rc<Chain>,
+        acceptor: &SharedAcceptor,
+    ) -> Addr<Listener> {
+        let limit = self.limits.get(node).cloned().unwrap_or_default();
+        let listener = Listener::new(&self.worker, Rc::clone(chain), limit, Rc::clone(acceptor));
+        let died = Died {
+            worker: Some(self.worker.index),
+            kind: ActorKind::Listener,
+            node: Some(Arc::clone(node)),
+        };
+        let supervisor = self.worker.board.supervisor.clone();
+        let health = chain.entry.health.clone();
+        spawn::start(ActorKind::Listener, self.worker.board.metrics.actors(), |_| listener, {
+            move |_| {
+                health.not_ready("its listener stopped by a panic");
+                supervisor.send(died);
+            }
+        })
+    }
+
+    /// Listeners whose node or address is not in the plan accept what waits and close; the others
+    /// serve their chain as it is in the plan.
+    fn settle_listeners(&mut self, plan: &Plan) {
+        let wanted: HashMap<(Arc<str>, SocketAddr), ()> = plan
+            .nodes
+            .iter()
+            .flat_map(|node| node.listen_addresses().map(|at| ((Arc::clone(&node.name), at), ())))
+            .collect();
+        let chains = &self.chains;
+        self.listening.retain(|key, listening| {
+            let Some(chain) = chains.get(&key.0).filter(|_| wanted.contains_key(key)) else {
+                listening.addr.do_send(Retire { accept_waiting: true });
+                return false;
+            };
+            if !Rc::ptr_eq(chain, &listening.chain) {
+                if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings
+                    && let Acceptor::Tcp(socket) = &*listening.acceptor.borrow()
+                    && let Err(error) = bind::reapply(socket, &ListenOptions::from(settings))
+                {
+                    tracing::warn!(node = %key.0, %error, "an option of the listening socket stays as it was");
+                }
+                listening.chain = Rc::clone(chain);
+                listening.addr.do_send(SwitchChain { chain: Rc::clone(chain) });
+            }
+            true
+        });
+    }
+
+    fn start_testers(&self) {
+        for chain in self.chains.values() {
+            let NodeSettings::TesterClient(settings) = &chain.entry.plan.settings else { continue };
+            for line in 0..settings.lines {
+                self.worker.open_tester_line(chain, settings, line);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for WorkerActor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerActor").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}
+
+impl Actor for WorkerActor {
+    type Context = Context<Self>;
+}
+
+impl Handler<Install> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, install: Install, _: &mut Self::Context) {
+        self.limits = install.limits;
+        self.build_nodes(&install.plan);
+        self.build_chains(&install.plan);
+        self.settle_listeners(&install.plan);
+        self.listen(install.listen);
+        if install.start_testers {
+            self.start_testers();
+        }
+    }
+}
+
+impl Handler<Control> for WorkerActor {
+    type Result = usize;
+
+    fn handle(&mut self, control: Control, _: &mut Self::Context) -> usize {
+        match control {
+            Control::CountLines => self.worker.line_count(),
+            Control::StopListening => {
+                for (_, listening) in self.listening.drain() {
+                    listening.addr.do_send(Retire { accept_waiting: false });
+                }
+                self.worker.line_count()
+            }
+            Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
+            Control::FinishRetired(reason) => {
+                self.worker.finish_lines(reason, |chain| chain.retired.get())
+            }
+            Control::FinishLine(id, reason) => usize::from(self.worker.finish_line(id, reason)),
+        }
+    }
+}
+
+impl Handler<ExpiredBatch> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, batch: ExpiredBatch, _: &mut Self::Context) {
+        for expired in batch.expired {
+            self.worker.expired(expired);
+        }
+    }
+}
+
+impl Handler<WatchAgain> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
+        let lines = self.worker.account();
+        self.worker.board.supervisor.send(Account { worker: self.worker.index, lines });
+    }
+}
+
+impl Handler<StartAgain> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, again: StartAgain, _: &mut Self::Context) {
+        let Some(node) = again.node else { return };
+        let dead: Vec<_> = self.listening.iter().filter(|(key, l)| key.0 == node && !l.addr.connected()).map(|(key, _)| key.clone()).collect();
+        for key in dead {
+            let Some(old) = self.listening.remove(&key) else { continue };
+            let addr = self.start_listener(&node, &old.chain, &old.acceptor);
+            old.chain.entry.health.ready();
+            self.listening.insert(key, Listening { addr, ..old });
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! How late the event loop of a worker is, and the heartbeat that shows it alive.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{Worker, timers};
+
+/// How often the loop is looked at.
+const BEAT: Duration = Duration::from_millis(250);
+
+/// How many unused buffers an idle worker keeps.
+const KEPT_BUFFERS: usize = 8;
+
+/// Sleeps for a beat, sees how much later it wakes, notes both.
+pub(super) async fn measure(worker: Rc<Worker>) {
+    loop {
+        let due = timers::now() + BEAT;
+        tokio::time::sleep_until(due.into()).await;
+        let now = timers::now();
+        worker.metrics.lag(now.saturating_duration_since(due));
+        worker.board.health.beat(worker.index, now);
+        if worker.line_count() == 0 {
+            worker.pool.shrink(KEPT_BUFFERS);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A worker: one thread with its own event loop, and the lines that live and die on it.
+
+mod actor;
+mod lag;
+mod reporter;
+pub mod timers;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::Addr;
+use lineway_wire::line::{FinishReason, LineKind};
+
+pub use actor::{Control, Install, ListenAt, WorkerActor};
+pub use reporter::Reporter;
+pub use timers::Timers;
+
+use crate::descriptors::{Descriptors, Permit};
+use crate::dns::Names;
+use crate::health::Health;
+use crate::line::{Chain, End, LineParts, MainLine, Pool, Testers};
+use crate::listener::LineCount;
+use crate::messages::{Expired, Finish, WatchAgain};
+use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
+use crate::net::Network;
+use crate::registry::{LineId, LineView, Registry};
+use crate::spawn;
+use crate::supervisor::SupervisorHandle;
+
+/// What all workers of a process share. Everything in it may be used from any thread and is never
+/// locked on the path of a payload.
+#[derive(Clone, Debug)]
+pub struct Board {
+    /// The counters.
+    pub metrics: Metrics,
+    /// The live lines, for people.
+    pub registry: Registry,
+    /// Whether the service lives and can serve.
+    pub health: Health,
+    /// Descriptors that lines may use.
+    pub descriptors: Descriptors,
+    /// How tester lines went.
+    pub testers: Testers,
+    /// The supervisor, whichever one it is at the time.
+    pub supervisor: SupervisorHandle,
+}
+
+/// One worker, as everything on its thread uses it.
+pub struct Worker {
+    /// Its place among the workers, from 0.
+    pub index: u16,
+    /// What all workers share.
+    pub board: Board,
+    /// Its own counters.
+    pub metrics: Arc<WorkerMetrics>,
+    /// Its read buffers.
+    pub pool: Pool,
+    /// Its timers.
+    pub timers: Rc<Timers>,
+    /// What it has for the supervisor.
+    pub reporter: Rc<Reporter>,
+    /// Where its connections go.
+    pub network: Rc<dyn Network>,
+    /// How its names are resolved.
+    pub names: RefCell<Rc<dyn Names>>,
+    lines: RefCell<HashMap<u64, LiveLine>>,
+    numbers: Cell<u64>,
+    stopping: Cell<bool>,
+}
+
+struct LiveLine {
+    addr: Addr<MainLine>,
+    view: Arc<LineView>,
+    chain: Rc<Chain>,
+}
+
+impl Worker {
+    /// A worker without lines; spawns its timers, its reporter and its measuring of lag onto the
+    /// thread's `LocalSet`.
+    pub fn start(
+        index: u16,
+        board: Board,
+        network: Rc<dyn Network>,
+        names: Rc<dyn Names>,
+    ) -> Rc<Self> {
+        let metrics = board.metrics.worker(index);
+        let worker = Rc::new(Self {
+            index,
+            pool: Pool::new(),
+            timers: Rc::new(Timers::default()),
+            reporter: Rc::new(Reporter::new(index, board.supervisor.clone())),
+            network,
+            names: RefCell::new(names),
+            lines: RefCell::default(),
+            numbers: Cell::new(0),
+            stopping: Cell::new(false),
+            board,
+            metrics,
+        });
+        tokio::task::spawn_local(Rc::clone(&worker.timers).drive());
+        tokio::task::spawn_local(Rc::clone(&worker.reporter).drive());
+        tokio::task::spawn_local(lag::measure(Rc::clone(&worker)));
+        worker
+    }
+
+    /// Starts a main line of this chain; its actor runs from the next turn on.
+    pub fn open_main_line(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        near: End,
+        peer: Option<SocketAddr>,
+        descriptors: Option<Permit>,
+        count: Option<LineCount>,
+    ) -> LineId {
+        let number = self.numbers.get() + 1;
+        self.numbers.set(number);
+        let id = LineId { worker: self.index, number };
+        let node = Arc::clone(&chain.entry.plan.name);
+        let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
+        let stages = chain.stages();
+        let far = if stages.is_empty() { chain.begin_far(self) } else { End::Waiting };
+        let parts =
+            LineParts { view: Arc::clone(&view), chain: Rc::clone(chain), near, stages, far };
+        let line = MainLine::new(self, parts, descriptors, count);
+        let addr =
+            spawn::start(ActorKind::MainLine, self.board.metrics.actors(), |_| line, |_| {});
+        self.lines.borrow_mut().insert(number, LiveLine { addr, view, chain: Rc::clone(chain) });
+        id
+    }
+
+    /// A line's actor is gone.
+    pub(crate) fn line_gone(&self, id: LineId) {
+        self.lines.borrow_mut().remove(&id.number);
+    }
+
+    /// How many lines live here.
+    pub fn line_count(&self) -> usize {
+        self.lines.borrow().len()
+    }
+
+    /// True once the worker's thread ends: what is dropped then was drained.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Asks one line to end; false if there is none of this id.
+    pub fn finish_line(&self, id: LineId, reason: FinishReason) -> bool {
+        let lines = self.lines.borrow();
+        let line = lines.get(&id.number).filter(|_| id.worker == self.index);
+        line.map(|line| line.addr.do_send(Finish { reason })).is_some()
+    }
+
+    /// Asks lines to end: all, or those of chains that were retired by a reload.
+    pub fn finish_lines(&self, reason: FinishReason, which: impl Fn(&Chain) -> bool) -> usize {
+        let lines = self.lines.borrow();
+        let chosen = lines.values().filter(|line| which(&line.chain));
+        chosen.map(|line| line.addr.do_send(Finish { reason })).count()
+    }
+
+    /// Passes an expired deadline on to its line.
+    pub fn expired(&self, expired: Expired) {
+        if let Some(line) = self.lines.borrow().get(&expired.id.number) {
+            line.addr.do_send(expired);
+        }
+    }
+
+    /// Every live line, and each watches its deadline again: the supervisor was started again.
+    pub fn account(&self) -> Vec<Arc<LineView>> {
+        self.reporter.forget();
+        let lines = self.lines.borrow();
+        for line in lines.values() {
+            line.addr.do_send(WatchAgain);
+        }
+        lines.values().map(|line| Arc::clone(&line.view)).collect()
+    }
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("index", &self.index).finish_non_exhaustive()
+    }
+}
