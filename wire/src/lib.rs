@@ -8,3 +8,4 @@
 
 pub mod line;
 pub mod units;
+pub mod wheel;
