@@ -60,7 +60,7 @@ pub struct Closed {
 pub enum DeadlineKind {
     /// The onward connection of a line: one of its addresses must answer (T12).
     Connect,
-    /// The whole of a TesterClient's test.
+    /// The whole of a `TesterClient`'s test.
     Tester,
 }
 

@@ -9,4 +9,7 @@
 pub mod line;
 pub mod tester;
 pub mod units;
+pub mod tester;
+pub mod units;
 pub mod weighted;
+pub mod wheel;

@@ -1,0 +1,131 @@
+//! The closed sets of label values that no other module owns.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// Defines an enum whose variants are the values of a label.
+macro_rules! closed_set {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// Every value, in the order of the metrics.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// The word used as metric label and log field.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+closed_set! {
+    /// What sort of actor it is; the `kind` label of the actor metrics.
+    ActorKind {
+        /// One listening socket of one worker.
+        Listener = "listener",
+        /// A line that came from outside or from a tester.
+        MainLine = "main-line",
+        /// What a worker has once: its reports, its clock, its name resolver.
+        Worker = "worker",
+        /// The supervisor.
+        Supervisor = "supervisor",
+        /// The admin interface.
+        Admin = "admin",
+    }
+}
+
+impl ActorKind {
+    /// True for actors that are started again when they end by a panic; a line is not.
+    pub const fn is_long_lived(self) -> bool {
+        !matches!(self, Self::MainLine)
+    }
+}
+
+closed_set! {
+    /// Why a connection could not be accepted (T02).
+    AcceptError {
+        /// The process has no descriptor left.
+        Emfile = "emfile",
+        /// The system has no descriptor left.
+        Enfile = "enfile",
+        /// No memory for socket buffers.
+        Enobufs = "enobufs",
+        /// No memory.
+        Enomem = "enomem",
+        /// The client was gone before it was accepted.
+        Aborted = "aborted",
+        /// Anything else.
+        Other = "other",
+    }
+}
+
+impl AcceptError {
+    /// What an error of `accept` means.
+    pub fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::MFILE) => Self::Emfile,
+            Some(Errno::NFILE) => Self::Enfile,
+            Some(Errno::NOBUFS) => Self::Enobufs,
+            Some(Errno::NOMEM) => Self::Enomem,
+            Some(Errno::CONNABORTED) => Self::Aborted,
+            _ => Self::Other,
+        }
+    }
+
+    /// True when it helps to wait until something is freed.
+    pub const fn is_exhaustion(self) -> bool {
+        matches!(
+            self,
+            Self::Emfile | Self::Enfile | Self::Enobufs | Self::Enomem
+        )
+    }
+}
+
+closed_set! {
+    /// Why an accepted connection was refused.
+    Refused {
+        /// Its source is on the blacklist.
+        Blacklist = "blacklist",
+        /// There is a whitelist, and its source is not on it.
+        NotWhitelisted = "not-whitelisted",
+    }
+}
+
+closed_set! {
+    /// How an onward connection came out, its name and every address included (T10, T12).
+    DialResult {
+        /// An address answered.
+        Connected = "connected",
+        /// The last address refused.
+        Refused = "refused",
+        /// No way to the last address.
+        Unreachable = "unreachable",
+        /// `connect-timeout-ms` was over.
+        Timeout = "timeout",
+        /// The name does not exist, or has no address of the wanted family.
+        NameNotFound = "name-not-found",
+        /// The name servers did not answer, or not rightly.
+        NameFailed = "name-failed",
+        /// The line ended first (L09).
+        Cancelled = "cancelled",
+        /// Anything else: a local limit, a missing right.
+        Other = "other",
+    }
+}
+
+closed_set! {
+    /// How a reload of the configuration came out.
+    ReloadResult {
+        /// The file is in force.
+        Applied = "applied",
+        /// The file has an error; nothing changed.
+        Rejected = "rejected",
+        /// The file is right, but a node could not start; nothing changed.
+        Failed = "failed",
+    }
+}

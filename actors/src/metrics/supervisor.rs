@@ -1,0 +1,138 @@
+//! What the supervisor shows of itself, and what became of reloads.
+
+use std::time::SystemTime;
+
+use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+
+use super::labels::ReloadResult;
+use super::register;
+use crate::messages::DeadlineKind;
+
+/// The metrics of the supervisor and of reloads, as handles.
+#[derive(Clone, Debug)]
+pub struct SupervisorMetrics {
+    deadlines: [Deadlines; DeadlineKind::ALL.len()],
+    pub(crate) stale: IntCounter,
+    pub(crate) reports: IntCounter,
+    pub(crate) rejected: IntCounter,
+    pub(crate) waiting: IntGauge,
+    reloads: [IntCounter; ReloadResult::ALL.len()],
+    reload_ok: IntGauge,
+    reload_time: Gauge,
+}
+
+/// The deadlines of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Deadlines {
+    pub(crate) pending: IntGauge,
+    pub(crate) set: IntCounter,
+    pub(crate) fired: IntCounter,
+    pub(crate) cancelled: IntCounter,
+}
+
+impl SupervisorMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let counter = |name, help| register(registry, IntCounter::with_opts(Opts::new(name, help)));
+        let gauge = |name, help| register(registry, IntGauge::with_opts(Opts::new(name, help)));
+        let counters = |name, help, label| {
+            register(
+                registry,
+                IntCounterVec::new(Opts::new(name, help), &[label]),
+            )
+        };
+        let pending = register(
+            registry,
+            IntGaugeVec::new(
+                Opts::new(
+                    "lineway_deadlines_pending",
+                    "Deadlines that the supervisor watches.",
+                ),
+                &["kind"],
+            ),
+        );
+        let set = counters(
+            "lineway_deadlines_set_total",
+            "Deadlines that were set.",
+            "kind",
+        );
+        let fired = counters(
+            "lineway_deadlines_fired_total",
+            "Deadlines that were over.",
+            "kind",
+        );
+        let cancelled = counters(
+            "lineway_deadlines_cancelled_total",
+            "Deadlines that were cancelled or replaced before they were over.",
+            "kind",
+        );
+        let reloads = counters(
+            "lineway_reloads_total",
+            "Reloads of the configuration, by how they came out.",
+            "result",
+        );
+        let metrics = Self {
+            deadlines: DeadlineKind::ALL.map(|kind| {
+                let word = [kind.as_str()];
+                Deadlines {
+                    pending: pending.with_label_values(&word),
+                    set: set.with_label_values(&word),
+                    fired: fired.with_label_values(&word),
+                    cancelled: cancelled.with_label_values(&word),
+                }
+            }),
+            stale: counter(
+                "lineway_supervisor_stale_reports_total",
+                "Reports about a line or a deadline that was not current any more.",
+            ),
+            reports: counter(
+                "lineway_supervisor_reports_total",
+                "Reports of workers that the supervisor has handled.",
+            ),
+            rejected: counter(
+                "lineway_supervisor_rejected_total",
+                "Messages that the supervisor's full mailbox gave back to their sender.",
+            ),
+            waiting: gauge(
+                "lineway_supervisor_messages_waiting",
+                "Messages that wait for the supervisor.",
+            ),
+            reloads: ReloadResult::ALL.map(|result| reloads.with_label_values(&[result.as_str()])),
+            reload_ok: gauge(
+                "lineway_reload_last_successful",
+                "1 when the last reload, or the start, put the configuration file into force.",
+            ),
+            reload_time: register(
+                registry,
+                Gauge::with_opts(Opts::new(
+                    "lineway_reload_last_success_timestamp_seconds",
+                    "When the configuration in force was read, as Unix time.",
+                )),
+            ),
+        };
+        metrics.in_force(SystemTime::now());
+        metrics
+    }
+
+    /// The deadlines of a kind.
+    pub(crate) fn deadlines(&self, kind: DeadlineKind) -> &Deadlines {
+        &self.deadlines[kind as usize]
+    }
+
+    /// A reload came out like this at this time.
+    pub fn reloaded(&self, result: ReloadResult, at: SystemTime) {
+        self.reloads[result as usize].inc();
+        if result == ReloadResult::Applied {
+            self.in_force(at);
+        } else {
+            self.reload_ok.set(0);
+        }
+    }
+
+    fn in_force(&self, at: SystemTime) {
+        let unix = at
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        self.reload_ok.set(1);
+        self.reload_time.set(unix.as_secs_f64());
+    }
+}
