@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use tokio::time::{Instant, Sleep};
 
 use crate::line::{Chain, End};
-use crate::messages::{Retire, SwitchChain};
+use crate::messages::Retire;
 use crate::metrics::{AcceptError, Refused};
 use crate::net::{Acceptor, Socket};
 use crate::settings::{NodeSettings, TcpListenerSettings};
@@ -52,7 +52,9 @@ impl LineLimit {
         self.live
             .fetch_update(Relaxed, Relaxed, |live| (live < most).then(|| live + 1))
             .ok()
-            .map(|_| LineCount { live: Arc::clone(&self.live) })
+            .map(|_| LineCount {
+                live: Arc::clone(&self.live),
+            })
     }
 }
 
@@ -72,7 +74,10 @@ pub struct Sources {
 impl Sources {
     /// The lists of a listener.
     pub fn new(settings: &TcpListenerSettings) -> Self {
-        Self { white: settings.whitelist.clone(), black: settings.blacklist.clone() }
+        Self {
+            white: settings.whitelist.clone(),
+            black: settings.blacklist.clone(),
+        }
     }
 
     /// Whether this source is refused, and by which list. A v4-mapped address is its IPv4 address.
@@ -89,9 +94,14 @@ impl Sources {
 /// A listening socket that outlives its actor, so that a new actor can take it over.
 pub type SharedAcceptor = Rc<RefCell<Acceptor>>;
 
+/// Where a listener finds the chain that it serves.
+pub type ChainSlot = Rc<RefCell<Rc<Chain>>>;
+
 /// The actor of one listening socket on one worker (T01): makes main lines, here.
 pub struct Listener {
     worker: Rc<Worker>,
+    /// The chain that it serves; a reload puts another one there.
+    slot: ChainSlot,
     chain: Rc<Chain>,
     sources: Sources,
     max_lines: Option<u64>,
@@ -107,12 +117,14 @@ impl Listener {
     /// Accepts on this socket for this chain.
     pub fn new(
         worker: &Rc<Worker>,
-        chain: Rc<Chain>,
+        slot: ChainSlot,
         limit: LineLimit,
         acceptor: SharedAcceptor,
     ) -> Self {
+        let chain = Rc::clone(&slot.borrow());
         let mut listener = Self {
             worker: Rc::clone(worker),
+            slot,
             chain: Rc::clone(&chain),
             sources: Sources::default(),
             max_lines: None,
@@ -140,8 +152,17 @@ impl Listener {
         self.rest.as_mut().reset(Instant::now() + time);
     }
 
+    /// Takes up the chain of a reload.
+    fn look_at_slot(&mut self) {
+        let chain = Rc::clone(&self.slot.borrow());
+        if !Rc::ptr_eq(&chain, &self.chain) {
+            self.switch(chain);
+        }
+    }
+
     /// Accepts and rests, until there is nothing to accept.
     fn poll_accept(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        self.look_at_slot();
         for _ in 0..BUDGET {
             if self.resting {
                 ready!(self.rest.as_mut().poll(cx));
@@ -165,7 +186,7 @@ impl Listener {
                 }
                 Poll::Ready(Err(error)) => {
                     let error = (AcceptError::of(&error), error);
-                    if error.0.is_lasting() {
+                    if error.0.is_exhaustion() {
                         self.out_of(error.0, &error.1.to_string());
                     } else {
                         self.chain.entry.metrics.accept_error(error.0);
@@ -191,7 +212,8 @@ impl Listener {
         }
         let near = End::Socket(socket);
         let (descriptors, count) = (Some(descriptors), Some(count));
-        self.worker.open_main_line(&self.chain, near, Some(peer), descriptors, count);
+        self.worker
+            .open_main_line(&self.chain, near, Some(peer), descriptors, count);
     }
 
     /// Accepting rests and is tried again, later each time; one log line for a whole outage (T02).
@@ -216,7 +238,9 @@ impl Listener {
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").field("node", &self.chain.entry.plan.name).finish_non_exhaustive()
+        f.debug_struct("Listener")
+            .field("node", &self.chain.entry.plan.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -245,14 +269,6 @@ impl ActorFuture<Listener> for Accepting {
     }
 }
 
-impl Handler<SwitchChain> for Listener {
-    type Result = ();
-
-    fn handle(&mut self, switch: SwitchChain, _: &mut Self::Context) {
-        self.switch(switch.chain);
-    }
-}
-
 impl Handler<Retire> for Listener {
     type Result = ();
 
@@ -271,7 +287,10 @@ mod tests {
 
     fn sources(white: &[&str], black: &[&str]) -> Sources {
         let nets = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
-        Sources { white: nets(white), black: nets(black) }
+        Sources {
+            white: nets(white),
+            black: nets(black),
+        }
     }
 
     #[test]

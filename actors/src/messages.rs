@@ -111,3 +111,30 @@ pub struct Expired {
     /// The generation that it was watched with.
     pub generation: u32,
 }
+
+// ---- workers and listeners ---------------------------------------------------------------------
+
+/// A listener stops: a reload removed it, or the service drains.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Retire {
+    /// Connections that wait in the socket's queue are accepted first (T01).
+    pub accept_waiting: bool,
+}
+
+/// TEMP
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct ExpiredBatch {
+    pub expired: Vec<Expired>,
+}
+/// TEMP
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct WatchAgain;
+/// TEMP
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct StartAgain {
+    pub node: Option<Arc<str>>,
+}

@@ -5,6 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::net::ListenKey;
 use ipnet::IpNet;
 use lineway_wire::units::{ByteCount, Millis, Port};
 
@@ -48,6 +49,19 @@ pub struct NodePlan {
     pub next: Option<Arc<str>>,
 }
 
+impl NodePlan {
+    /// The addresses that the node listens on, as configured.
+    pub fn listen_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let (ip, ports) = match &self.settings {
+            NodeSettings::TcpListener(settings) => (settings.address, settings.ports.as_slice()),
+            _ => (IpAddr::from([0, 0, 0, 0]), [].as_slice()),
+        };
+        ports
+            .iter()
+            .map(move |port| SocketAddr::new(ip, port.get()))
+    }
+}
+
 /// A node's type and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeSettings {
@@ -64,6 +78,11 @@ pub enum NodeSettings {
 }
 
 impl NodeSettings {
+    /// True for a node whose lines come from outside of the chain.
+    pub const fn is_entry(&self) -> bool {
+        matches!(self, Self::TcpListener(_) | Self::TesterClient(_))
+    }
+
     /// The type as written in the configuration.
     pub const fn type_name(&self) -> &'static str {
         match self {

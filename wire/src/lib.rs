@@ -9,7 +9,5 @@
 pub mod line;
 pub mod tester;
 pub mod units;
-pub mod tester;
-pub mod units;
 pub mod weighted;
 pub mod wheel;

@@ -79,11 +79,16 @@ impl Node {
             NodeSettings::TcpListener(_) | NodeSettings::TesterClient(_) => NodeRole::Entry,
             NodeSettings::TcpConnector(settings) => NodeRole::Connector(Connector::new(settings)),
             NodeSettings::EchoServer => NodeRole::Echo,
-            NodeSettings::TesterServer(settings) => {
-                NodeRole::TesterServer { chunks: settings.chunk_count }
-            }
+            NodeSettings::TesterServer(settings) => NodeRole::TesterServer {
+                chunks: settings.chunk_count,
+            },
         };
-        Self { plan, metrics, health, role }
+        Self {
+            plan,
+            metrics,
+            health,
+            role,
+        }
     }
 
     fn socket(&self) -> Option<&SocketSettings> {
@@ -102,7 +107,10 @@ impl Node {
             },
             NodeSettings::TcpConnector(settings) => {
                 let limit = settings.idle_timeout.limit();
-                IdleLimits { initial: limit, active: limit }
+                IdleLimits {
+                    initial: limit,
+                    active: limit,
+                }
             }
             _ => IdleLimits::default(),
         }
@@ -131,10 +139,15 @@ pub struct Chain {
 impl Chain {
     /// A chain of nodes in order; `None` without a node that ends it.
     pub fn new(nodes: &[Rc<Node>]) -> Option<Self> {
-        let [entry, middle @ .., end] = nodes else { return None };
+        let [entry, middle @ .., end] = nodes else {
+            return None;
+        };
         let marks = |node: &Node| {
             node.socket().map_or_else(WaterMarks::default, |socket| {
-                WaterMarks::new(socket.write_high_water.as_len(), socket.write_low_water.as_len())
+                WaterMarks::new(
+                    socket.write_high_water.as_len(),
+                    socket.write_low_water.as_len(),
+                )
             })
         };
         let linger = [entry, end]
@@ -143,7 +156,9 @@ impl Chain {
             .map(|socket| socket.linger.duration())
             .max();
         Some(Self {
-            idle: nodes.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
+            idle: nodes
+                .iter()
+                .fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
             // Upstream bytes wait for the far socket, downstream bytes for the near one.
             marks: [marks(end), marks(entry)],
             linger: linger.unwrap_or_default(),
@@ -152,6 +167,18 @@ impl Chain {
             end: Rc::clone(end),
             retired: Cell::new(false),
         })
+    }
+
+    /// True when both go through the very same nodes.
+    pub fn same_nodes(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.entry, &other.entry)
+            && Rc::ptr_eq(&self.end, &other.end)
+            && self.middle.len() == other.middle.len()
+            && self
+                .middle
+                .iter()
+                .zip(&other.middle)
+                .all(|(a, b)| Rc::ptr_eq(a, b))
     }
 
     /// The stages that the nodes between put on a line.

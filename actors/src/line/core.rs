@@ -87,7 +87,13 @@ struct Deadline {
 impl Line {
     /// A line of these parts. It is entered with the supervisor at once.
     pub fn new(worker: &Rc<Worker>, parts: LineParts) -> Self {
-        let LineParts { view, chain, near, stages, far } = parts;
+        let LineParts {
+            view,
+            chain,
+            near,
+            stages,
+            far,
+        } = parts;
         let flow = |marks| Flow {
             queue: ByteQueue::default(),
             water: Water::new(marks),
@@ -149,7 +155,12 @@ impl Line {
         if let Some((kind, deadline)) = self.deadline.watched {
             let generation = self.deadline.generation;
             let id = self.view.id;
-            self.worker.reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
+            self.worker.reporter.report(Report::Watch(Watch {
+                id,
+                generation,
+                kind,
+                deadline,
+            }));
         }
     }
 
@@ -157,7 +168,9 @@ impl Line {
         if self.deadline.watched.take().is_some() {
             let Deadline { generation, .. } = self.deadline;
             let id = self.view.id;
-            self.worker.reporter.report(Report::Unwatch(Unwatch { id, generation }));
+            self.worker
+                .reporter
+                .report(Report::Unwatch(Unwatch { id, generation }));
         }
     }
 
@@ -200,13 +213,13 @@ impl Line {
         self.look(now);
         self.judge(now);
         self.publish();
-        match self.over {
-            Some(reason) if !self.still_discards(cx, now) => Poll::Ready(reason),
-            _ => {
-                self.arm(cx, now);
-                Poll::Pending
-            }
+        if let Some(reason) = self.over
+            && !self.still_discards(cx, now)
+        {
+            return Poll::Ready(reason);
         }
+        self.arm(cx, now);
+        Poll::Pending
     }
 
     /// Reports the end of the line, once. The actor calls it with the reason of the turn.
@@ -218,15 +231,22 @@ impl Line {
         self.unwatch();
         self.disarm();
         for direction in Direction::ALL {
-            self.flows[direction as usize].queue.clear(&self.worker.pool);
+            self.flows[direction as usize]
+                .queue
+                .clear(&self.worker.pool);
         }
         if let End::Dialing(dialing) = &mut self.far {
             dialing.cancelled();
         }
         self.publish();
         let id = self.view.id;
-        self.chain.entry.metrics.closed(self.view.kind, reason, self.view.opened.elapsed());
-        self.worker.reporter.report(Report::Closed(Closed { id, reason }));
+        self.chain
+            .entry
+            .metrics
+            .closed(self.view.kind, reason, self.view.opened.elapsed());
+        self.worker
+            .reporter
+            .report(Report::Closed(Closed { id, reason }));
         tracing::debug!(
             line = %id,
             node = %self.view.node,
@@ -238,7 +258,9 @@ impl Line {
     }
 
     fn dial(&mut self, cx: &mut Context<'_>, now: Instant) {
-        let End::Dialing(dialing) = &mut self.far else { return };
+        let End::Dialing(dialing) = &mut self.far else {
+            return;
+        };
         let early = &mut self.flows[Direction::Upstream as usize].queue;
         match dialing.poll(cx, now, early, &self.worker) {
             Poll::Ready(Ok(socket)) => {
@@ -275,7 +297,11 @@ impl Line {
     fn drive(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         let wrote = self.write(direction, cx);
         let read = self.read(direction, cx);
-        let moved = if read { self.write(direction, cx) || wrote || read } else { wrote };
+        let moved = if read {
+            self.write(direction, cx) || wrote || read
+        } else {
+            wrote
+        };
         self.mind_the_water(direction);
         self.pass_end(direction, cx);
         moved
@@ -322,7 +348,11 @@ impl Line {
         let pool = &self.worker.pool;
         let untouched = self.stages.is_empty();
         let mut staged = ByteQueue::default();
-        let into = if untouched { &mut flow.queue } else { &mut staged };
+        let into = if untouched {
+            &mut flow.queue
+        } else {
+            &mut staged
+        };
         match source.poll_read(cx, into, pool) {
             Poll::Ready(Ok(0)) => {
                 self.ends.input_ended(direction);
@@ -355,12 +385,18 @@ impl Line {
 
     fn source_broke(&mut self, direction: Direction) {
         self.ends.source_broke(direction);
-        self.flows[direction.reverse() as usize].queue.clear(&self.worker.pool);
+        self.flows[direction.reverse() as usize]
+            .queue
+            .clear(&self.worker.pool);
     }
 
     fn absorb(&mut self, mut given: Given) {
-        given.upstream.move_to(&mut self.flows[Direction::Upstream as usize].queue);
-        given.downstream.move_to(&mut self.flows[Direction::Downstream as usize].queue);
+        given
+            .upstream
+            .move_to(&mut self.flows[Direction::Upstream as usize].queue);
+        given
+            .downstream
+            .move_to(&mut self.flows[Direction::Downstream as usize].queue);
         if given.init_next && matches!(self.far, End::Waiting) {
             self.far = self.chain.begin_far(&self.worker);
             if self.far.is_up() {
@@ -377,7 +413,10 @@ impl Line {
         match flow.water.level(flow.queue.len()) {
             Some(Edge::Pause) => {
                 flow.paused.pause(PauseReason::Queue);
-                self.chain.entry.metrics.paused(direction);
+                self.chain
+                    .entry
+                    .metrics
+                    .paused(direction, PauseReason::Queue);
             }
             Some(Edge::Resume) => {
                 flow.paused.resume(PauseReason::Queue);
@@ -492,13 +531,20 @@ impl Line {
         for direction in Direction::ALL {
             let flow = &mut self.flows[direction as usize];
             if flow.bytes != flow.told_bytes {
-                self.chain.entry.metrics.payload(direction, flow.bytes - flow.told_bytes);
+                self.chain
+                    .entry
+                    .metrics
+                    .payload(direction, flow.bytes - flow.told_bytes);
                 self.view.set_bytes(direction, flow.bytes);
                 flow.told_bytes = flow.bytes;
             }
             let queued = flow.queue.len();
             if queued != flow.told_queued {
-                self.chain.entry.metrics.queued(queued as i64 - flow.told_queued as i64);
+                let metrics = &self.chain.entry.metrics;
+                match queued.checked_sub(flow.told_queued) {
+                    Some(more) => metrics.queued_add(more as u64),
+                    None => metrics.queued_sub((flow.told_queued - queued) as u64),
+                }
                 self.view.set_queued(direction, queued as u64);
                 self.view.set_paused(direction, flow.paused);
                 flow.told_queued = queued;
@@ -513,9 +559,21 @@ impl Line {
             End::Dialing(dialing) => dialing.next_wake(),
             _ => None,
         };
-        let idle = if self.over.is_none() { self.idle.deadline() } else { None };
-        let wanted = [dialing, idle, self.linger_until, self.look_at, self.stages.next_wake()];
-        let Some(wanted) = wanted.into_iter().flatten().min() else { return };
+        let idle = if self.over.is_none() {
+            self.idle.deadline()
+        } else {
+            None
+        };
+        let wanted = [
+            dialing,
+            idle,
+            self.linger_until,
+            self.look_at,
+            self.stages.next_wake(),
+        ];
+        let Some(wanted) = wanted.into_iter().flatten().min() else {
+            return;
+        };
         if self.timer.is_some_and(|(_, at)| at <= wanted) {
             return;
         }
@@ -536,6 +594,10 @@ impl Drop for Line {
     fn drop(&mut self) {
         // Dropped before its end: the actor panicked, or the worker stops.
         let stopping = self.worker.is_stopping();
-        self.close(if stopping { FinishReason::Drain } else { FinishReason::Panic });
+        self.close(if stopping {
+            FinishReason::Drain
+        } else {
+            FinishReason::Panic
+        });
     }
 }

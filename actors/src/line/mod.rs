@@ -28,4 +28,4 @@ pub use main_line::MainLine;
 pub use pool::Pool;
 pub use queue::ByteQueue;
 pub use stage::{Stage, StageOut};
-pub use tester::{TesterOutcome, Testers};
+pub use tester::{TesterClient, TesterOutcome, Testers};

@@ -54,7 +54,10 @@ impl Testers {
 
     /// How many lines were right and how many were not, so far.
     pub fn score(&self) -> (usize, usize) {
-        (self.score.right.load(Relaxed), self.score.wrong.load(Relaxed))
+        (
+            self.score.right.load(Relaxed),
+            self.score.wrong.load(Relaxed),
+        )
     }
 
     /// Waits until every expected line reported; true when all were right.
@@ -96,7 +99,11 @@ impl TesterClient {
 
     /// How the test went, asked at the end of the line.
     pub const fn outcome(&self) -> TesterOutcome {
-        if self.response.done() && !self.wrong { TesterOutcome::Right } else { TesterOutcome::Wrong }
+        if self.response.done() && !self.wrong {
+            TesterOutcome::Right
+        } else {
+            TesterOutcome::Wrong
+        }
     }
 
     pub(super) fn established(&mut self) {
@@ -149,14 +156,23 @@ pub struct TesterServer {
 impl TesterServer {
     /// Expects a test of the first `chunks` chunk sizes; the first byte names the flow.
     pub const fn new(chunks: usize) -> Self {
-        Self { chunks, request: None, response: None, ended: false, reader: None }
+        Self {
+            chunks,
+            request: None,
+            response: None,
+            ended: false,
+            reader: None,
+        }
     }
 
     pub(super) fn write(&mut self, queue: &mut ByteQueue, pool: &Pool) -> Result<usize, EndError> {
-        let Some(&first) = queue.head().first() else { return Ok(0) };
+        let Some(&first) = queue.head().first() else {
+            return Ok(0);
+        };
         let flow = Pattern::flow_of_request(first);
-        let request =
-            self.request.get_or_insert_with(|| Pattern::new(Role::Request, flow, self.chunks));
+        let request = self
+            .request
+            .get_or_insert_with(|| Pattern::new(Role::Request, flow, self.chunks));
         let checked = check(request, queue, pool)?;
         if request.done() && self.response.is_none() {
             self.response = Some(Pattern::new(Role::Response, request.flow(), self.chunks));

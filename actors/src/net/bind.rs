@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 
@@ -56,7 +57,9 @@ pub struct Hold {
 impl Hold {
     fn take(address: SocketAddr) -> io::Result<Self> {
         let name = UnixAddr::from_abstract_name(format!("lineway/tcp/{address}"))?;
-        Ok(Self { _name: UnixListener::bind_addr(&name)? })
+        Ok(Self {
+            _name: UnixListener::bind_addr(&name)?,
+        })
     }
 }
 
@@ -77,13 +80,42 @@ pub fn listen(
     let address = local(&alone).map_err(fail)?;
     let hold = Hold::take(address).map_err(fail)?;
     drop(alone);
+    share(address, options, workers, hold)
+}
+
+/// Binds an address beside sockets of this process that overlap with it and are about to close:
+/// a reload that moves a node between one address and all of them. Whether another program has
+/// it can not be asked then.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_beside(
+    address: SocketAddr,
+    options: &ListenOptions,
+    workers: usize,
+) -> Result<Bound, BindError> {
+    let hold = Hold::take(address).map_err(|cause| BindError { address, cause })?;
+    share(address, options, workers, hold)
+}
+
+fn share(
+    address: SocketAddr,
+    options: &ListenOptions,
+    workers: usize,
+    hold: Hold,
+) -> Result<Bound, BindError> {
+    let fail = |cause| BindError { address, cause };
     let mut sockets = Vec::with_capacity(workers);
     for _ in 0..workers {
         let socket = open(address, options, true).map_err(fail)?;
         socket.listen(backlog(options)).map_err(fail)?;
         sockets.push(socket.into());
     }
-    Ok(Bound { address, sockets, hold })
+    Ok(Bound {
+        address,
+        sockets,
+        hold,
+    })
 }
 
 /// Takes over a socket that listens already (socket activation), duplicated to each worker (T01).
@@ -96,27 +128,40 @@ pub fn inherit(
     workers: usize,
 ) -> Result<Bound, BindError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let address = socket.local_addr().map_err(|cause| BindError { address: unknown, cause })?;
+    let address = socket.local_addr().map_err(|cause| BindError {
+        address: unknown,
+        cause,
+    })?;
     let fail = |cause| BindError { address, cause };
     socket.set_nonblocking(true).map_err(fail)?;
     reapply(socket, options).map_err(fail)?;
-    let sockets = (0..workers).map(|_| socket.try_clone()).collect::<Result<_, _>>();
+    let sockets = (0..workers)
+        .map(|_| socket.try_clone())
+        .collect::<Result<_, _>>();
     let hold = Hold::take(address).map_err(fail)?;
-    Ok(Bound { address, sockets: sockets.map_err(fail)?, hold })
+    Ok(Bound {
+        address,
+        sockets: sockets.map_err(fail)?,
+        hold,
+    })
 }
 
 /// Gives a listening socket the options of a changed node.
 ///
 /// # Errors
 /// An option is not to be had: no such interface, no right.
-pub fn reapply(socket: &TcpListener, options: &ListenOptions) -> io::Result<()> {
+pub fn reapply(socket: &impl AsFd, options: &ListenOptions) -> io::Result<()> {
     let socket = SockRef::from(socket);
     apply(&socket, &options.socket)?;
     socket.listen(backlog(options))
 }
 
 fn open(address: SocketAddr, options: &ListenOptions, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
@@ -133,7 +178,10 @@ fn open(address: SocketAddr, options: &ListenOptions, shared: bool) -> io::Resul
 }
 
 fn local(socket: &Socket) -> io::Result<SocketAddr> {
-    socket.local_addr()?.as_socket().ok_or_else(|| Errno::AFNOSUPPORT.into())
+    socket
+        .local_addr()?
+        .as_socket()
+        .ok_or_else(|| Errno::AFNOSUPPORT.into())
 }
 
 fn backlog(options: &ListenOptions) -> i32 {
@@ -178,7 +226,11 @@ mod tests {
         assert_eq!(error.cause.kind(), ErrorKind::AddrInUse);
         drop(bound.sockets);
         let held = listen(bound.address, &options(), 2).unwrap_err();
-        assert_eq!(held.cause.kind(), ErrorKind::AddrInUse, "the name is held beyond the sockets");
+        assert_eq!(
+            held.cause.kind(),
+            ErrorKind::AddrInUse,
+            "the name is held beyond the sockets"
+        );
         drop(bound.hold);
         listen(bound.address, &options(), 2).unwrap();
     }
@@ -188,7 +240,10 @@ mod tests {
         let taken = TcpListener::bind(any()).unwrap();
         let address = taken.local_addr().unwrap();
         let error = listen(address, &options(), 1).unwrap_err().to_string();
-        assert!(error.contains(&address.to_string()) && error.contains("in use"), "{error}");
+        assert!(
+            error.contains(&address.to_string()) && error.contains("in use"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod tcp;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::LocalBoxFuture;
@@ -16,6 +17,30 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub use options::{ConnectOptions, ListenOptions};
 pub use tcp::KernelNetwork;
+
+/// One address that a node listens on, as configured. Where the system chooses the port, two nodes
+/// may name the same address and mean different ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListenKey {
+    address: SocketAddr,
+    node: Option<Arc<str>>,
+}
+
+impl ListenKey {
+    /// The key of an address of this node.
+    pub fn new(node: &Arc<str>, address: SocketAddr) -> Self {
+        Self {
+            address,
+            node: (address.port() == 0).then(|| Arc::clone(node)),
+        }
+    }
+}
+
+impl std::fmt::Display for ListenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.address.fmt(f)
+    }
+}
 
 /// A connection of another network than the kernel's TCP.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin {
@@ -181,9 +206,9 @@ impl Acceptor {
     /// As `accept(2)`.
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>> {
         match self {
-            Self::Tcp(listener) => {
-                listener.poll_accept(cx).map_ok(|(stream, peer)| (Socket::Tcp(stream), peer))
-            }
+            Self::Tcp(listener) => listener
+                .poll_accept(cx)
+                .map_ok(|(stream, peer)| (Socket::Tcp(stream), peer)),
             Self::Other(listener) => listener.poll_accept(cx),
         }
     }

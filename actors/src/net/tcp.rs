@@ -31,14 +31,18 @@ impl Network for KernelNetwork {
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
         let sent = start(&socket, to, early)?;
-        Ok((Connecting::Tcp(Some(TcpStream::from_std(socket.into())?)), sent))
+        Ok((
+            Connecting::Tcp(Some(TcpStream::from_std(socket.into())?)),
+            sent,
+        ))
     }
 }
 
 /// Sends the SYN, with early bytes in it where the kernel holds a cookie of that server. Gives how
 /// many of them the kernel took.
 fn start(socket: &Socket, to: SocketAddr, early: &[u8]) -> io::Result<usize> {
-    let pending = |error: &io::Error| error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error());
+    let pending =
+        |error: &io::Error| error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error());
     if !early.is_empty() {
         match socket.send_to_with_flags(early, &to.into(), MSG_FASTOPEN) {
             Ok(sent) => return Ok(sent),

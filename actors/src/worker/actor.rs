@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use actix::prelude::*;
 use lineway_wire::line::FinishReason;
 
 use super::Worker;
-use crate::line::{Chain, End, Node};
-use crate::listener::{LineLimit, Listener, SharedAcceptor};
-use crate::messages::{Expired, ExpiredBatch, Retire, StartAgain, SwitchChain, WatchAgain};
+use crate::line::{Chain, Node};
+use crate::listener::{ChainSlot, LineLimit, Listener, SharedAcceptor};
+use crate::messages::{ExpiredBatch, Retire, StartAgain, WatchAgain};
 use crate::metrics::ActorKind;
-use crate::net::{Acceptor, ListenOptions, bind};
+use crate::net::{Acceptor, ListenKey, ListenOptions, bind};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
 use crate::spawn;
@@ -23,10 +23,8 @@ use crate::supervisor::{Account, Died};
 /// A listening socket that a worker gets.
 #[derive(Debug)]
 pub struct ListenAt {
-    /// The node.
-    pub node: Arc<str>,
-    /// The address that the node's lines enter at, as configured.
-    pub address: SocketAddr,
+    /// The address, as configured.
+    pub key: ListenKey,
     /// The worker's own socket on it.
     pub socket: TcpListener,
 }
@@ -63,7 +61,7 @@ pub enum Control {
 
 struct Listening {
     acceptor: SharedAcceptor,
-    chain: Rc<Chain>,
+    chain: ChainSlot,
     addr: Addr<Listener>,
 }
 
@@ -73,7 +71,7 @@ pub struct WorkerActor {
     nodes: HashMap<Arc<str>, Rc<Node>>,
     chains: HashMap<Arc<str>, Rc<Chain>>,
     limits: HashMap<Arc<str>, LineLimit>,
-    listening: HashMap<(Arc<str>, SocketAddr), Listening>,
+    listening: HashMap<ListenKey, Listening>,
 }
 
 impl WorkerActor {
@@ -102,14 +100,22 @@ impl WorkerActor {
     fn build_nodes(&mut self, plan: &Plan) {
         let board = &self.worker.board;
         let build = |node: &NodePlan| {
-            if let Some(kept) = self.nodes.get(&node.name).filter(|kept| *kept.plan == *node) {
+            if let Some(kept) = self
+                .nodes
+                .get(&node.name)
+                .filter(|kept| *kept.plan == *node)
+            {
                 return Rc::clone(kept);
             }
             let metrics = board.metrics.node(&node.name, node.settings.type_name());
             let health = board.health.node(&node.name);
             Rc::new(Node::new(Arc::new(node.clone()), metrics, health))
         };
-        let nodes = plan.nodes.iter().map(|node| (Arc::clone(&node.name), build(node))).collect();
+        let nodes = plan
+            .nodes
+            .iter()
+            .map(|node| (Arc::clone(&node.name), build(node)))
+            .collect();
         self.nodes = nodes;
     }
 
@@ -121,13 +127,20 @@ impl WorkerActor {
             let Some(built) = Chain::new(&path).filter(|_| entry.settings.is_entry()) else {
                 continue;
             };
-            let kept = self.chains.remove(&entry.name).filter(|kept| kept.same_nodes(&built));
-            chains.insert(Arc::clone(&entry.name), kept.unwrap_or_else(|| Rc::new(built)));
+            let kept = self
+                .chains
+                .remove(&entry.name)
+                .filter(|kept| kept.same_nodes(&built));
+            chains.insert(
+                Arc::clone(&entry.name),
+                kept.unwrap_or_else(|| Rc::new(built)),
+            );
         }
         let kept: Vec<_> = chains.values().map(Rc::as_ptr).collect();
         for listening in self.listening.values() {
-            if !kept.contains(&Rc::as_ptr(&listening.chain)) {
-                listening.chain.retired.set(true);
+            let chain = listening.chain.borrow();
+            if !kept.contains(&Rc::as_ptr(&chain)) {
+                chain.retired.set(true);
             }
         }
         self.chains = chains;
@@ -146,33 +159,43 @@ impl WorkerActor {
         path
     }
 
-    fn listen(&mut self, listen: Vec<ListenAt>) {
-        let mut wanted: Vec<_> = listen.into_iter().map(|at| ((at.node, at.address), at.socket)).collect();
-        for ((node, address), socket) in wanted.drain(..) {
-            let acceptor = match tokio::net::TcpListener::from_std(socket) {
-                Ok(socket) => Rc::new(RefCell::new(Acceptor::Tcp(socket))),
-                Err(error) => {
-                    tracing::error!(%node, %address, %error, "the socket can not be used");
-                    continue;
-                }
-            };
-            self.accept_on(node, address, acceptor);
+    fn listen(&mut self, plan: &Plan, listen: Vec<ListenAt>) {
+        for ListenAt { key, socket } in listen {
+            match tokio::net::TcpListener::from_std(socket) {
+                Ok(socket) => self.accept_on(plan, key, Acceptor::Tcp(socket)),
+                Err(error) => tracing::error!(address = %key, %error, "the socket is of no use"),
+            }
         }
     }
 
-    /// Accepts lines of a node on this socket, which may be of any network.
-    pub fn accept_on(&mut self, node: Arc<str>, address: SocketAddr, acceptor: SharedAcceptor) {
-        let Some(chain) = self.chains.get(&node).cloned() else { return };
-        let addr = self.start_listener(&node, &chain, &acceptor);
-        self.listening.insert((node, address), Listening { acceptor, chain, addr });
+    /// Accepts lines of the node that has this address.
+    fn accept_on(&mut self, plan: &Plan, key: ListenKey, acceptor: Acceptor) {
+        let Some(chain) = self.chain_at(plan, &key) else {
+            return;
+        };
+        let chain = Rc::new(RefCell::new(chain));
+        let acceptor = Rc::new(RefCell::new(acceptor));
+        let addr = self.start_listener(&chain, &acceptor);
+        self.listening.insert(
+            key,
+            Listening {
+                acceptor,
+                chain,
+                addr,
+            },
+        );
     }
 
-    fn start_listener(
-        &self,
-        node: &Arc<str>,
-        chain: &Rc<Chain>,
-        acceptor: &SharedAcceptor,
-    ) -> Addr<Listener> {
+    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<Rc<Chain>> {
+        let node = plan
+            .nodes
+            .iter()
+            .find(|node| node.listen_keys().any(|other| other == *key))?;
+        self.chains.get(&node.name).cloned()
+    }
+
+    fn start_listener(&self, chain: &ChainSlot, acceptor: &SharedAcceptor) -> Addr<Listener> {
+        let node = &Arc::clone(&chain.borrow().entry.plan.name);
         let limit = self.limits.get(node).cloned().unwrap_or_default();
         let listener = Listener::new(&self.worker, Rc::clone(chain), limit, Rc::clone(acceptor));
         let died = Died {
@@ -181,46 +204,48 @@ impl WorkerActor {
             node: Some(Arc::clone(node)),
         };
         let supervisor = self.worker.board.supervisor.clone();
-        let health = chain.entry.health.clone();
-        spawn::start(ActorKind::Listener, self.worker.board.metrics.actors(), |_| listener, {
-            move |_| {
-                health.not_ready("its listener stopped by a panic");
-                supervisor.send(died);
-            }
-        })
+        let health = chain.borrow().entry.health.clone();
+        spawn::start(
+            ActorKind::Listener,
+            self.worker.board.metrics.actors(),
+            |_| listener,
+            {
+                move |_| {
+                    health.not_ready("its listener stopped by a panic");
+                    supervisor.send(died);
+                }
+            },
+        )
     }
 
     /// Listeners whose node or address is not in the plan accept what waits and close; the others
     /// serve their chain as it is in the plan.
     fn settle_listeners(&mut self, plan: &Plan) {
-        let wanted: HashMap<(Arc<str>, SocketAddr), ()> = plan
-            .nodes
-            .iter()
-            .flat_map(|node| node.listen_addresses().map(|at| ((Arc::clone(&node.name), at), ())))
-            .collect();
-        let chains = &self.chains;
-        self.listening.retain(|key, listening| {
-            let Some(chain) = chains.get(&key.0).filter(|_| wanted.contains_key(key)) else {
+        let mut listening = std::mem::take(&mut self.listening);
+        listening.retain(|key, listening| {
+            let Some(chain) = self.chain_at(plan, key) else {
                 listening.addr.do_send(Retire { accept_waiting: true });
                 return false;
             };
-            if !Rc::ptr_eq(chain, &listening.chain) {
+            if !Rc::ptr_eq(&chain, &listening.chain.borrow()) {
                 if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings
                     && let Acceptor::Tcp(socket) = &*listening.acceptor.borrow()
                     && let Err(error) = bind::reapply(socket, &ListenOptions::from(settings))
                 {
-                    tracing::warn!(node = %key.0, %error, "an option of the listening socket stays as it was");
+                    tracing::warn!(address = %key, %error, "an option of the listening socket stays as it was");
                 }
-                listening.chain = Rc::clone(chain);
-                listening.addr.do_send(SwitchChain { chain: Rc::clone(chain) });
+                *listening.chain.borrow_mut() = chain;
             }
             true
         });
+        self.listening = listening;
     }
 
     fn start_testers(&self) {
         for chain in self.chains.values() {
-            let NodeSettings::TesterClient(settings) = &chain.entry.plan.settings else { continue };
+            let NodeSettings::TesterClient(settings) = &chain.entry.plan.settings else {
+                continue;
+            };
             for line in 0..settings.lines {
                 self.worker.open_tester_line(chain, settings, line);
             }
@@ -230,7 +255,9 @@ impl WorkerActor {
 
 impl std::fmt::Debug for WorkerActor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerActor").field("worker", &self.worker).finish_non_exhaustive()
+        f.debug_struct("WorkerActor")
+            .field("worker", &self.worker)
+            .finish_non_exhaustive()
     }
 }
 
@@ -246,7 +273,7 @@ impl Handler<Install> for WorkerActor {
         self.build_nodes(&install.plan);
         self.build_chains(&install.plan);
         self.settle_listeners(&install.plan);
-        self.listen(install.listen);
+        self.listen(&install.plan, install.listen);
         if install.start_testers {
             self.start_testers();
         }
@@ -261,14 +288,16 @@ impl Handler<Control> for WorkerActor {
             Control::CountLines => self.worker.line_count(),
             Control::StopListening => {
                 for (_, listening) in self.listening.drain() {
-                    listening.addr.do_send(Retire { accept_waiting: false });
+                    listening.addr.do_send(Retire {
+                        accept_waiting: false,
+                    });
                 }
                 self.worker.line_count()
             }
             Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
-            Control::FinishRetired(reason) => {
-                self.worker.finish_lines(reason, |chain| chain.retired.get())
-            }
+            Control::FinishRetired(reason) => self
+                .worker
+                .finish_lines(reason, |chain| chain.retired.get()),
             Control::FinishLine(id, reason) => usize::from(self.worker.finish_line(id, reason)),
         }
     }
@@ -289,7 +318,10 @@ impl Handler<WatchAgain> for WorkerActor {
 
     fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
         let lines = self.worker.account();
-        self.worker.board.supervisor.send(Account { worker: self.worker.index, lines });
+        self.worker.board.supervisor.send(Account {
+            worker: self.worker.index,
+            lines,
+        });
     }
 }
 
@@ -298,11 +330,20 @@ impl Handler<StartAgain> for WorkerActor {
 
     fn handle(&mut self, again: StartAgain, _: &mut Self::Context) {
         let Some(node) = again.node else { return };
-        let dead: Vec<_> = self.listening.iter().filter(|(key, l)| key.0 == node && !l.addr.connected()).map(|(key, _)| key.clone()).collect();
+        let is_dead = |listening: &Listening| {
+            !listening.addr.connected() && listening.chain.borrow().entry.plan.name == node
+        };
+        let dead = self
+            .listening
+            .iter()
+            .filter(|(_, listening)| is_dead(listening));
+        let dead: Vec<_> = dead.map(|(key, _)| key.clone()).collect();
         for key in dead {
-            let Some(old) = self.listening.remove(&key) else { continue };
-            let addr = self.start_listener(&node, &old.chain, &old.acceptor);
-            old.chain.entry.health.ready();
+            let Some(old) = self.listening.remove(&key) else {
+                continue;
+            };
+            let addr = self.start_listener(&old.chain, &old.acceptor);
+            old.chain.borrow().entry.health.ready();
             self.listening.insert(key, Listening { addr, ..old });
         }
     }

@@ -21,18 +21,19 @@ pub use timers::Timers;
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
 use crate::health::Health;
-use crate::line::{Chain, End, LineParts, MainLine, Pool, Testers};
+use crate::line::{Chain, End, LineParts, MainLine, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
 use crate::messages::{Expired, Finish, WatchAgain};
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
+use crate::settings::TesterSettings;
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
 
 /// What all workers of a process share. Everything in it may be used from any thread and is never
 /// locked on the path of a payload.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Board {
     /// The counters.
     pub metrics: Metrics,
@@ -117,18 +118,54 @@ impl Worker {
     ) -> LineId {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
-        let id = LineId { worker: self.index, number };
+        let id = LineId {
+            worker: self.index,
+            number,
+        };
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
         let stages = chain.stages();
-        let far = if stages.is_empty() { chain.begin_far(self) } else { End::Waiting };
-        let parts =
-            LineParts { view: Arc::clone(&view), chain: Rc::clone(chain), near, stages, far };
+        let far = if stages.is_empty() {
+            chain.begin_far(self)
+        } else {
+            End::Waiting
+        };
+        let parts = LineParts {
+            view: Arc::clone(&view),
+            chain: Rc::clone(chain),
+            near,
+            stages,
+            far,
+        };
         let line = MainLine::new(self, parts, descriptors, count);
-        let addr =
-            spawn::start(ActorKind::MainLine, self.board.metrics.actors(), |_| line, |_| {});
-        self.lines.borrow_mut().insert(number, LiveLine { addr, view, chain: Rc::clone(chain) });
+        let addr = spawn::start(
+            ActorKind::MainLine,
+            self.board.metrics.actors(),
+            |_| line,
+            |_| {},
+        );
+        self.lines.borrow_mut().insert(
+            number,
+            LiveLine {
+                addr,
+                view,
+                chain: Rc::clone(chain),
+            },
+        );
         id
+    }
+
+    /// Starts one line of a TesterClient.
+    pub(crate) fn open_tester_line(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        settings: &TesterSettings,
+        line: usize,
+    ) {
+        // Every line of the process has a flow of its own, as far as one byte can name it.
+        let flow = (usize::from(self.index) * settings.lines + line) as u8;
+        let near = End::TesterClient(Box::new(TesterClient::new(flow, settings.chunk_count)));
+        self.open_main_line(chain, near, None, None, None);
     }
 
     /// A line's actor is gone.
@@ -150,14 +187,17 @@ impl Worker {
     pub fn finish_line(&self, id: LineId, reason: FinishReason) -> bool {
         let lines = self.lines.borrow();
         let line = lines.get(&id.number).filter(|_| id.worker == self.index);
-        line.map(|line| line.addr.do_send(Finish { reason })).is_some()
+        line.map(|line| line.addr.do_send(Finish { reason }))
+            .is_some()
     }
 
     /// Asks lines to end: all, or those of chains that were retired by a reload.
     pub fn finish_lines(&self, reason: FinishReason, which: impl Fn(&Chain) -> bool) -> usize {
         let lines = self.lines.borrow();
         let chosen = lines.values().filter(|line| which(&line.chain));
-        chosen.map(|line| line.addr.do_send(Finish { reason })).count()
+        chosen
+            .map(|line| line.addr.do_send(Finish { reason }))
+            .count()
     }
 
     /// Passes an expired deadline on to its line.
@@ -180,6 +220,8 @@ impl Worker {
 
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("index", &self.index).finish_non_exhaustive()
+        f.debug_struct("Worker")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
     }
 }

@@ -46,7 +46,10 @@ impl Reporter {
         let reports = std::mem::take(&mut *self.pending.borrow_mut());
         if !reports.is_empty() {
             self.sent.set(self.sent.get() + 1);
-            self.supervisor.send(Reports { worker: self.worker, reports });
+            self.supervisor.send(Reports {
+                worker: self.worker,
+                reports,
+            });
         }
     }
 

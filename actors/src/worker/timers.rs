@@ -25,7 +25,13 @@ struct Inner {
 impl Default for Timers {
     fn default() -> Self {
         let wheel = Wheel::new(now());
-        Self { inner: RefCell::new(Inner { wheel, sleeps_until: None, driver: None }) }
+        Self {
+            inner: RefCell::new(Inner {
+                wheel,
+                sleeps_until: None,
+                driver: None,
+            }),
+        }
     }
 }
 
@@ -78,7 +84,9 @@ impl Timers {
                 for waker in fired.drain(..) {
                     waker.wake();
                 }
-                let Some(until) = until else { return Poll::Pending };
+                let Some(until) = until else {
+                    return Poll::Pending;
+                };
                 sleep.as_mut().reset(TokioInstant::from_std(until));
                 if sleep.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;

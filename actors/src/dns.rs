@@ -1,0 +1,4 @@
+//! TEMP
+/// t
+pub trait Names {}
+impl Names for () {}

@@ -1,0 +1,334 @@
+//! The running service as a whole: which plan is in force, and how it changes and ends.
+//!
+//! It lives beside the workers, on the thread of the supervisor, and speaks to them by messages.
+
+mod diff;
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use actix::Addr;
+use lineway_wire::line::FinishReason;
+
+pub use diff::{Changes, diff};
+
+use crate::listener::LineLimit;
+use crate::metrics::ReloadResult;
+use crate::net::bind::{self, BindError, Bound, Hold};
+use crate::net::{ListenKey, ListenOptions};
+use crate::registry::LineId;
+use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::worker::{Board, Control, Install, ListenAt, WorkerActor};
+
+/// How often a drain looks whether the last line is over.
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
+/// How long lines may take to end once they were told to.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// Something stands in the way of the start, or of a reload.
+#[derive(Debug, thiserror::Error)]
+#[error("node \"{node}\", settings.{setting}: {cause}")]
+pub struct StartError {
+    /// The node.
+    pub node: Arc<str>,
+    /// The setting.
+    pub setting: &'static str,
+    /// What stands in the way.
+    #[source]
+    pub cause: StartCause,
+}
+
+/// What stands in the way of a start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartCause {
+    /// An address can not be listened on (T03).
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A host name does not resolve.
+    #[error("the name {name} does not resolve: {why}")]
+    Name {
+        /// The name.
+        name: Arc<str>,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Listening sockets of a plan, bound and not yet handed out.
+#[derive(Debug, Default)]
+pub struct Bindings {
+    bound: Vec<(Arc<str>, ListenKey, Bound)>,
+}
+
+impl Bindings {
+    /// Every address with the node that listens there; the port is the real one.
+    pub fn addresses(&self) -> impl Iterator<Item = (&Arc<str>, SocketAddr)> {
+        self.bound
+            .iter()
+            .map(|(node, _, bound)| (node, bound.address))
+    }
+}
+
+struct Held {
+    address: SocketAddr,
+    _hold: Hold,
+}
+
+/// The running service.
+pub struct Service {
+    board: Board,
+    workers: Vec<Addr<WorkerActor>>,
+    plan: Arc<Plan>,
+    held: HashMap<ListenKey, Held>,
+    limits: HashMap<Arc<str>, LineLimit>,
+}
+
+impl Service {
+    /// A service on these workers that does nothing yet.
+    pub fn new(board: Board, workers: Vec<Addr<WorkerActor>>, plan: Arc<Plan>) -> Self {
+        Self {
+            board,
+            workers,
+            plan,
+            held: HashMap::new(),
+            limits: HashMap::new(),
+        }
+    }
+
+    /// The plan in force.
+    pub const fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Binds what a plan listens on beyond what is bound already (T01, T03). `inherited` sockets
+    /// are used for the addresses that they are bound to.
+    ///
+    /// # Errors
+    /// Every address that can not be bound. Nothing stays bound then.
+    pub fn bind(
+        &self,
+        plan: &Plan,
+        inherited: &[TcpListener],
+    ) -> Result<Bindings, Vec<StartError>> {
+        let mut bindings = Bindings::default();
+        let mut errors = Vec::new();
+        for node in &plan.nodes {
+            let NodeSettings::TcpListener(settings) = &node.settings else {
+                continue;
+            };
+            let options = ListenOptions::from(settings);
+            for address in node.listen_addresses() {
+                let key = ListenKey::new(&node.name, address);
+                if self.held.contains_key(&key) {
+                    continue;
+                }
+                match self.bind_one(plan, address, &options, inherited) {
+                    Ok(bound) => bindings.bound.push((Arc::clone(&node.name), key, bound)),
+                    Err(error) => errors.push(StartError {
+                        node: Arc::clone(&node.name),
+                        setting: if settings.ports.len() > 1 {
+                            "port-range"
+                        } else {
+                            "port"
+                        },
+                        cause: error.into(),
+                    }),
+                }
+            }
+        }
+        if errors.is_empty() {
+            Ok(bindings)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn bind_one(
+        &self,
+        plan: &Plan,
+        address: SocketAddr,
+        options: &ListenOptions,
+        inherited: &[TcpListener],
+    ) -> Result<Bound, BindError> {
+        let same = |socket: &&TcpListener| socket.local_addr().is_ok_and(|at| at == address);
+        if let Some(socket) = inherited.iter().find(same) {
+            return bind::inherit(socket, options, self.workers.len());
+        }
+        // A listener that moves between an address and all addresses keeps its port all the while.
+        let leaves = |key: &ListenKey, held: &Held| {
+            held.address.port() == address.port()
+                && !plan
+                    .nodes
+                    .iter()
+                    .any(|node| node.listen_keys().any(|other| other == *key))
+        };
+        if self.held.iter().any(|(key, held)| leaves(key, held)) {
+            return bind::listen_beside(address, options, self.workers.len());
+        }
+        bind::listen(address, options, self.workers.len())
+    }
+
+    /// Puts a plan in force on every worker, and waits until it is.
+    pub async fn install(&mut self, plan: Arc<Plan>, bindings: Bindings, start_testers: bool) {
+        let mut sockets: Vec<Vec<ListenAt>> = self.workers.iter().map(|_| Vec::new()).collect();
+        for (node, key, bound) in bindings.bound {
+            let Bound {
+                address,
+                sockets: own,
+                hold,
+            } = bound;
+            tracing::info!(%node, %address, "listening");
+            for (worker, socket) in sockets.iter_mut().zip(own) {
+                worker.push(ListenAt {
+                    key: key.clone(),
+                    socket,
+                });
+            }
+            self.held.insert(
+                key,
+                Held {
+                    address,
+                    _hold: hold,
+                },
+            );
+        }
+        self.held.retain(|key, _| {
+            plan.nodes
+                .iter()
+                .any(|n| n.listen_keys().any(|k| k == *key))
+        });
+        for node in &plan.nodes {
+            self.limits.entry(Arc::clone(&node.name)).or_default();
+        }
+        if start_testers {
+            self.board
+                .testers
+                .expect(tester_lines(&plan, self.workers.len()));
+        }
+        for (worker, listen) in self.workers.iter().zip(sockets) {
+            let limits = self.limits.clone();
+            let install = Install {
+                plan: Arc::clone(&plan),
+                listen,
+                limits,
+                start_testers,
+            };
+            // A worker that does not answer is seen by its heartbeat.
+            let _ = worker.send(install).await;
+        }
+        self.plan = plan;
+    }
+
+    /// Puts another plan in force: what did not change stays, with its live lines. On an error
+    /// nothing changes.
+    ///
+    /// # Errors
+    /// Every address that can not be bound.
+    pub async fn reload(&mut self, plan: Arc<Plan>) -> Result<Changes, Vec<StartError>> {
+        let bindings = match self.bind(&plan, &[]) {
+            Ok(bindings) => bindings,
+            Err(errors) => {
+                self.board
+                    .metrics
+                    .supervisor()
+                    .reloaded(ReloadResult::Failed, SystemTime::now());
+                return Err(errors);
+            }
+        };
+        let changes = diff(&self.plan, &plan);
+        self.install(plan, bindings, false).await;
+        self.board
+            .metrics
+            .supervisor()
+            .reloaded(ReloadResult::Applied, SystemTime::now());
+        Ok(changes)
+    }
+
+    /// What is left to do after a reload, once its lines had `drain-timeout-ms` to end: ends the
+    /// lines that still go through removed or changed nodes, and forgets the removed ones.
+    pub fn after_reload(&self, changes: &Changes) -> impl Future<Output = ()> + 'static {
+        let limit = self.plan.service.drain_timeout.duration();
+        let (workers, board) = (self.workers.clone(), self.board.clone());
+        let removed = changes.removed.clone();
+        async move {
+            tokio::time::sleep(limit).await;
+            broadcast(&workers, Control::FinishRetired(FinishReason::Drain)).await;
+            tokio::time::sleep(LAST_WORDS).await;
+            for node in removed {
+                board.metrics.forget_node(&node);
+            }
+        }
+    }
+
+    /// Takes no new lines.
+    pub async fn stop_listening(&mut self) {
+        broadcast(&self.workers, Control::StopListening).await;
+        self.held.clear();
+    }
+
+    /// Waits until every line is over, at most `limit`; then ends those that are left.
+    pub async fn drain(&mut self, limit: Duration) -> usize {
+        self.stop_listening().await;
+        if self.wait_for_lines(limit).await == 0 {
+            return 0;
+        }
+        self.end_lines().await
+    }
+
+    /// Ends every line at once, whatever it has queued. Gives how many there were.
+    pub async fn end_lines(&self) -> usize {
+        let ended = broadcast(&self.workers, Control::FinishLines(FinishReason::Drain)).await;
+        self.wait_for_lines(LAST_WORDS).await;
+        ended
+    }
+
+    async fn wait_for_lines(&self, limit: Duration) -> usize {
+        let until = tokio::time::Instant::now() + limit;
+        loop {
+            let lines = broadcast(&self.workers, Control::CountLines).await;
+            let now = tokio::time::Instant::now();
+            if lines == 0 || now >= until {
+                return lines;
+            }
+            tokio::time::sleep(DRAIN_LOOK.min(until - now)).await;
+        }
+    }
+
+    /// Asks one line to end, for an operator; false if there is no such line.
+    pub fn finish_line(&self, id: LineId) -> impl Future<Output = bool> + Send + 'static {
+        let worker = self.workers.get(usize::from(id.worker)).cloned();
+        async move {
+            let Some(worker) = worker else { return false };
+            let finish = Control::FinishLine(id, FinishReason::Admin);
+            worker.send(finish).await.is_ok_and(|found| found > 0)
+        }
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn broadcast(workers: &[Addr<WorkerActor>], control: Control) -> usize {
+    let answers: Vec<_> = workers.iter().map(|worker| worker.send(control)).collect();
+    let mut total = 0;
+    for answer in answers {
+        total += answer.await.unwrap_or(0);
+    }
+    total
+}
+
+fn tester_lines(plan: &Plan, workers: usize) -> usize {
+    let lines = |node: &NodePlan| match &node.settings {
+        NodeSettings::TesterClient(settings) => settings.lines,
+        _ => 0,
+    };
+    plan.nodes.iter().map(lines).sum::<usize>() * workers
+}
