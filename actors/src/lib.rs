@@ -4,9 +4,12 @@
 //! file, parses no command line and creates no thread: it calls neither `Arbiter::new` nor
 //! `System::current`, so a whole system of actors runs in one tokio `LocalSet` under paused time.
 
+pub mod health;
 pub mod messages;
 pub mod metrics;
 pub mod registry;
 pub mod settings;
+pub mod spawn;
+pub mod supervisor;
 
 pub use lineway_wire as wire;
