@@ -14,6 +14,7 @@ use actix::prelude::*;
 use ipnet::IpNet;
 use tokio::time::{Instant, Sleep};
 
+use crate::health::NodeHealth;
 use crate::line::{Chain, End};
 use crate::messages::Retire;
 use crate::metrics::{AcceptError, Refused};
@@ -105,6 +106,8 @@ pub struct Listener {
     chain: Rc<Chain>,
     sources: Sources,
     max_lines: Option<u64>,
+    place: u32,
+    health: NodeHealth,
     limit: LineLimit,
     acceptor: SharedAcceptor,
     rest: Pin<Box<Sleep>>,
@@ -118,16 +121,23 @@ impl Listener {
     pub fn new(
         worker: &Rc<Worker>,
         slot: ChainSlot,
+        place: u32,
         limit: LineLimit,
         acceptor: SharedAcceptor,
     ) -> Self {
         let chain = Rc::clone(&slot.borrow());
+        let health = worker
+            .board
+            .health
+            .node(&chain.entry.plan.name, worker.index, place);
         let mut listener = Self {
             worker: Rc::clone(worker),
             slot,
             chain: Rc::clone(&chain),
             sources: Sources::default(),
             max_lines: None,
+            place,
+            health,
             limit,
             acceptor,
             rest: Box::pin(tokio::time::sleep_until(Instant::now())),
@@ -144,7 +154,14 @@ impl Listener {
             self.sources = Sources::new(settings);
             self.max_lines = settings.max_lines;
         }
+        if chain.entry.plan.name != self.chain.entry.plan.name {
+            let health = &self.worker.board.health;
+            self.health = health.node(&chain.entry.plan.name, self.worker.index, self.place);
+        }
         self.chain = chain;
+        if self.failures == 0 {
+            self.health.ready();
+        }
     }
 
     fn rest(&mut self, time: Duration) {
@@ -222,7 +239,7 @@ impl Listener {
         if self.failures == 0 {
             let node = &self.chain.entry.plan.name;
             tracing::warn!(%node, worker = self.worker.index, cause, "accepting rests");
-            self.chain.entry.health.not_ready("descriptors exhausted");
+            self.health.not_ready("out of file descriptors");
         }
         self.failures = self.failures.saturating_add(1);
         self.rest((REST[0] * self.failures.min(16)).min(REST[1]));
@@ -231,7 +248,7 @@ impl Listener {
     fn recovered(&mut self) {
         if std::mem::take(&mut self.failures) > 0 {
             tracing::info!(node = %self.chain.entry.plan.name, "accepting again");
-            self.chain.entry.health.ready();
+            self.health.ready();
         }
     }
 }

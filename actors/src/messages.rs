@@ -9,6 +9,7 @@ use std::time::Instant;
 use actix::prelude::*;
 use lineway_wire::line::FinishReason;
 
+use crate::metrics::ActorKind;
 use crate::registry::{LineId, LineView};
 
 // ---- lifecycle -------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ pub struct Unwatch {
 }
 
 /// A watched deadline is over. The supervisor sends it to the line's worker, which passes it on.
-#[derive(Clone, Copy, Debug, Message)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Message)]
 #[rtype(result = "()")]
 pub struct Expired {
     /// The line whose deadline it is.
@@ -112,7 +113,75 @@ pub struct Expired {
     pub generation: u32,
 }
 
-// ---- workers and listeners ---------------------------------------------------------------------
+/// Every deadline of one worker that is over, in one message.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "()")]
+pub struct ExpiredBatch {
+    /// In the order in which they were over, to the millisecond.
+    pub expired: Vec<Expired>,
+}
+
+/// How the supervisor reaches a worker. The worker hands it over before it carries lines.
+#[derive(Clone)]
+pub struct Attach {
+    /// The worker's index.
+    pub worker: u16,
+    /// Takes the deadlines that are over.
+    pub expired: Recipient<ExpiredBatch>,
+    /// Takes the wish for a [`Snapshot`].
+    pub again: Recipient<WatchAgain>,
+    /// Takes the order to start an actor again.
+    pub restart: Recipient<StartAgain>,
+}
+
+/// The supervisor was started again and knows no deadline: the worker answers with a [`Snapshot`].
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct WatchAgain;
+
+/// All that the supervisor has to know of one worker. What is not in it does not exist; reports of
+/// the worker that were not sent before are part of it.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Snapshot {
+    /// The worker's index.
+    pub worker: u16,
+    /// Every live line.
+    pub lines: Vec<Arc<LineView>>,
+    /// Every deadline that runs.
+    pub deadlines: Vec<Watch>,
+}
+
+/// The name of a long-lived actor, which is the same after it was started again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ActorName {
+    /// The worker that starts it.
+    pub worker: u16,
+    /// What sort of actor it is; never a line.
+    pub kind: ActorKind,
+    /// The node that it works for, if it works for one.
+    pub node: Option<Arc<str>>,
+    /// Which of several it is, such as the place of a listener's port among the ports of its node.
+    pub place: u32,
+}
+
+/// A long-lived actor ended by a panic: it is to be started again.
+#[derive(Clone, Debug)]
+pub struct Died {
+    /// Which.
+    pub actor: ActorName,
+}
+
+/// Asks a worker to start a long-lived actor again. A worker that has no such actor any more, since
+/// a reload took its node away, does nothing.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "()")]
+pub struct StartAgain {
+    /// Which.
+    pub actor: ActorName,
+}
+
+// ---- workers and listeners ----------------------------------------------------------------------
 
 /// A listener stops: a reload removed it, or the service drains.
 #[derive(Clone, Copy, Debug, Message)]
@@ -120,21 +189,4 @@ pub struct Expired {
 pub struct Retire {
     /// Connections that wait in the socket's queue are accepted first (T01).
     pub accept_waiting: bool,
-}
-
-/// TEMP
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct ExpiredBatch {
-    pub expired: Vec<Expired>,
-}
-/// TEMP
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct WatchAgain;
-/// TEMP
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct StartAgain {
-    pub node: Option<Arc<str>>,
 }

@@ -60,6 +60,12 @@ impl NodePlan {
             .iter()
             .map(move |port| SocketAddr::new(ip, port.get()))
     }
+
+    /// The same addresses as keys of their sockets.
+    pub fn listen_keys(&self) -> impl Iterator<Item = ListenKey> + '_ {
+        self.listen_addresses()
+            .map(|address| ListenKey::new(&self.name, address))
+    }
 }
 
 /// A node's type and settings.

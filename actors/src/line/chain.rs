@@ -12,11 +12,11 @@ use super::echo::Echo;
 use super::end::End;
 use super::stage::Stages;
 use super::tester::TesterServer;
-use crate::health::NodeHealth;
+use crate::health::ConnectorHandle;
 use crate::metrics::NodeMetrics;
 use crate::net::ConnectOptions;
 use crate::settings::{NodePlan, NodeSettings, SocketSettings, TcpConnectorSettings};
-use crate::worker::Worker;
+use crate::worker::{Board, Worker};
 
 /// One node on one worker.
 #[derive(Debug)]
@@ -25,8 +25,6 @@ pub struct Node {
     pub plan: Arc<NodePlan>,
     /// Its counters.
     pub metrics: Arc<NodeMetrics>,
-    /// Whether it can serve.
-    pub health: NodeHealth,
     /// What it does.
     pub role: NodeRole,
 }
@@ -54,12 +52,15 @@ pub struct Connector {
     pub settings: TcpConnectorSettings,
     /// What its sockets have.
     pub options: ConnectOptions,
+    /// Whether its connects succeed.
+    pub health: ConnectorHandle,
     weighted: RefCell<Weighted>,
 }
 
 impl Connector {
-    fn new(settings: &TcpConnectorSettings) -> Self {
+    fn new(settings: &TcpConnectorSettings, health: ConnectorHandle) -> Self {
         Self {
+            health,
             options: settings.into(),
             weighted: RefCell::new(Weighted::new(settings.targets.iter().map(|t| t.weight))),
             settings: settings.clone(),
@@ -74,19 +75,28 @@ impl Connector {
 
 impl Node {
     /// A node on one worker.
-    pub fn new(plan: Arc<NodePlan>, metrics: Arc<NodeMetrics>, health: NodeHealth) -> Self {
+    pub fn new(plan: Arc<NodePlan>, board: &Board) -> Self {
+        let metrics = board.metrics.node(&plan.name, plan.settings.type_name());
         let role = match &plan.settings {
-            NodeSettings::TcpListener(_) | NodeSettings::TesterClient(_) => NodeRole::Entry,
-            NodeSettings::TcpConnector(settings) => NodeRole::Connector(Connector::new(settings)),
-            NodeSettings::EchoServer => NodeRole::Echo,
-            NodeSettings::TesterServer(settings) => NodeRole::TesterServer {
-                chunks: settings.chunk_count,
-            },
+            // A listener says of each of its sockets whether it serves.
+            NodeSettings::TcpListener(_) => NodeRole::Entry,
+            NodeSettings::TcpConnector(settings) => {
+                NodeRole::Connector(Connector::new(settings, board.health.connector(&plan.name)))
+            }
+            other => {
+                board.health.passive(&plan.name);
+                match other {
+                    NodeSettings::TesterServer(settings) => NodeRole::TesterServer {
+                        chunks: settings.chunk_count,
+                    },
+                    NodeSettings::EchoServer => NodeRole::Echo,
+                    _ => NodeRole::Entry,
+                }
+            }
         };
         Self {
             plan,
             metrics,
-            health,
             role,
         }
     }

@@ -12,13 +12,12 @@ use lineway_wire::line::FinishReason;
 use super::Worker;
 use crate::line::{Chain, Node};
 use crate::listener::{ChainSlot, LineLimit, Listener, SharedAcceptor};
-use crate::messages::{ExpiredBatch, Retire, StartAgain, WatchAgain};
+use crate::messages::{ActorName, Attach, Died, ExpiredBatch, Retire, StartAgain, WatchAgain};
 use crate::metrics::ActorKind;
 use crate::net::{Acceptor, ListenKey, ListenOptions, bind};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
 use crate::spawn;
-use crate::supervisor::{Account, Died};
 
 /// A listening socket that a worker gets.
 #[derive(Debug)]
@@ -62,6 +61,8 @@ pub enum Control {
 struct Listening {
     acceptor: SharedAcceptor,
     chain: ChainSlot,
+    /// The place of the address among those of the node.
+    place: u32,
     addr: Addr<Listener>,
 }
 
@@ -92,7 +93,12 @@ impl WorkerActor {
             },
             |_| {},
         );
-        handle.attach(index, addr.clone());
+        handle.attach(Attach {
+            worker: index,
+            expired: addr.clone().recipient(),
+            again: addr.clone().recipient(),
+            restart: addr.clone().recipient(),
+        });
         addr
     }
 
@@ -100,23 +106,14 @@ impl WorkerActor {
     fn build_nodes(&mut self, plan: &Plan) {
         let board = &self.worker.board;
         let build = |node: &NodePlan| {
-            if let Some(kept) = self
-                .nodes
-                .get(&node.name)
-                .filter(|kept| *kept.plan == *node)
-            {
-                return Rc::clone(kept);
-            }
-            let metrics = board.metrics.node(&node.name, node.settings.type_name());
-            let health = board.health.node(&node.name);
-            Rc::new(Node::new(Arc::new(node.clone()), metrics, health))
+            let same = |kept: &&Rc<Node>| *kept.plan == *node;
+            let kept = self.nodes.get(&node.name).filter(same).cloned();
+            kept.unwrap_or_else(|| Rc::new(Node::new(Arc::new(node.clone()), board)))
         };
-        let nodes = plan
-            .nodes
-            .iter()
+        let nodes = plan.nodes.iter();
+        self.nodes = nodes
             .map(|node| (Arc::clone(&node.name), build(node)))
             .collect();
-        self.nodes = nodes;
     }
 
     /// The chains of the plan; one that goes through the same nodes is kept, others are retired.
@@ -170,51 +167,61 @@ impl WorkerActor {
 
     /// Accepts lines of the node that has this address.
     fn accept_on(&mut self, plan: &Plan, key: ListenKey, acceptor: Acceptor) {
-        let Some(chain) = self.chain_at(plan, &key) else {
+        let Some((chain, place)) = self.chain_at(plan, &key) else {
             return;
         };
         let chain = Rc::new(RefCell::new(chain));
         let acceptor = Rc::new(RefCell::new(acceptor));
-        let addr = self.start_listener(&chain, &acceptor);
+        let addr = self.start_listener(&chain, place, &acceptor);
         self.listening.insert(
             key,
             Listening {
                 acceptor,
                 chain,
+                place,
                 addr,
             },
         );
     }
 
-    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<Rc<Chain>> {
-        let node = plan
-            .nodes
-            .iter()
-            .find(|node| node.listen_keys().any(|other| other == *key))?;
-        self.chains.get(&node.name).cloned()
+    /// The chain that is entered at this address, and the place of the address among the node's.
+    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<(Rc<Chain>, u32)> {
+        plan.nodes.iter().find_map(|node| {
+            let place = node.listen_keys().position(|other| other == *key)?;
+            Some((
+                self.chains.get(&node.name)?.clone(),
+                u32::try_from(place).ok()?,
+            ))
+        })
     }
 
-    fn start_listener(&self, chain: &ChainSlot, acceptor: &SharedAcceptor) -> Addr<Listener> {
-        let node = &Arc::clone(&chain.borrow().entry.plan.name);
-        let limit = self.limits.get(node).cloned().unwrap_or_default();
-        let listener = Listener::new(&self.worker, Rc::clone(chain), limit, Rc::clone(acceptor));
-        let died = Died {
-            worker: Some(self.worker.index),
+    fn start_listener(
+        &self,
+        chain: &ChainSlot,
+        place: u32,
+        acceptor: &SharedAcceptor,
+    ) -> Addr<Listener> {
+        let node = Arc::clone(&chain.borrow().entry.plan.name);
+        let limit = self.limits.get(&node).cloned().unwrap_or_default();
+        let listener = Listener::new(
+            &self.worker,
+            Rc::clone(chain),
+            place,
+            limit,
+            Rc::clone(acceptor),
+        );
+        let name = ActorName {
+            worker: self.worker.index,
             kind: ActorKind::Listener,
-            node: Some(Arc::clone(node)),
+            node: Some(node),
+            place,
         };
         let supervisor = self.worker.board.supervisor.clone();
-        let health = chain.borrow().entry.health.clone();
         spawn::start(
             ActorKind::Listener,
             self.worker.board.metrics.actors(),
             |_| listener,
-            {
-                move |_| {
-                    health.not_ready("its listener stopped by a panic");
-                    supervisor.send(died);
-                }
-            },
+            move |_| supervisor.died(Died { actor: name }),
         )
     }
 
@@ -223,7 +230,7 @@ impl WorkerActor {
     fn settle_listeners(&mut self, plan: &Plan) {
         let mut listening = std::mem::take(&mut self.listening);
         listening.retain(|key, listening| {
-            let Some(chain) = self.chain_at(plan, key) else {
+            let Some((chain, place)) = self.chain_at(plan, key) else {
                 listening.addr.do_send(Retire { accept_waiting: true });
                 return false;
             };
@@ -235,6 +242,7 @@ impl WorkerActor {
                     tracing::warn!(address = %key, %error, "an option of the listening socket stays as it was");
                 }
                 *listening.chain.borrow_mut() = chain;
+                listening.place = place;
             }
             true
         });
@@ -317,11 +325,7 @@ impl Handler<WatchAgain> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
-        let lines = self.worker.account();
-        self.worker.board.supervisor.send(Account {
-            worker: self.worker.index,
-            lines,
-        });
+        self.worker.account();
     }
 }
 
@@ -329,21 +333,27 @@ impl Handler<StartAgain> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, again: StartAgain, _: &mut Self::Context) {
-        let Some(node) = again.node else { return };
-        let is_dead = |listening: &Listening| {
-            !listening.addr.connected() && listening.chain.borrow().entry.plan.name == node
+        let ActorName {
+            node: Some(node),
+            place,
+            ..
+        } = again.actor
+        else {
+            return;
         };
-        let dead = self
+        let is_meant = |listening: &Listening| {
+            listening.place == place && listening.chain.borrow().entry.plan.name == node
+        };
+        let found = self
             .listening
             .iter()
-            .filter(|(_, listening)| is_dead(listening));
-        let dead: Vec<_> = dead.map(|(key, _)| key.clone()).collect();
-        for key in dead {
+            .find(|(_, listening)| is_meant(listening));
+        let key = found.map(|(key, _)| key.clone());
+        if let Some(key) = key {
             let Some(old) = self.listening.remove(&key) else {
-                continue;
+                return;
             };
-            let addr = self.start_listener(&old.chain, &old.acceptor);
-            old.chain.borrow().entry.health.ready();
+            let addr = self.start_listener(&old.chain, place, &old.acceptor);
             self.listening.insert(key, Listening { addr, ..old });
         }
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Worker, timers};
+use crate::health::Beating;
 
 /// How often the loop is looked at.
 const BEAT: Duration = Duration::from_millis(250);
@@ -18,7 +19,7 @@ pub(super) async fn measure(worker: Rc<Worker>) {
         tokio::time::sleep_until(due.into()).await;
         let now = timers::now();
         worker.metrics.lag(now.saturating_duration_since(due));
-        worker.board.health.beat(worker.index, now);
+        worker.board.health.beat(Beating::Worker(worker.index), now);
         if worker.line_count() == 0 {
             worker.pool.shrink(KEPT_BUFFERS);
         }

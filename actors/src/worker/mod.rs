@@ -23,7 +23,7 @@ use crate::dns::Names;
 use crate::health::Health;
 use crate::line::{Chain, End, LineParts, MainLine, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
-use crate::messages::{Expired, Finish, WatchAgain};
+use crate::messages::{Expired, Finish, Snapshot, WatchAgain};
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
@@ -207,14 +207,18 @@ impl Worker {
         }
     }
 
-    /// Every live line, and each watches its deadline again: the supervisor was started again.
-    pub fn account(&self) -> Vec<Arc<LineView>> {
-        self.reporter.forget();
+    /// Tells a supervisor that was started again of every live line; each line then watches its
+    /// deadline again.
+    pub fn account(&self) {
         let lines = self.lines.borrow();
+        self.reporter.snapshot(Snapshot {
+            worker: self.index,
+            lines: lines.values().map(|line| Arc::clone(&line.view)).collect(),
+            deadlines: Vec::new(),
+        });
         for line in lines.values() {
             line.addr.do_send(WatchAgain);
         }
-        lines.values().map(|line| Arc::clone(&line.view)).collect()
     }
 }
 

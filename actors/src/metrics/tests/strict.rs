@@ -182,7 +182,7 @@ fn end_quote(text: &str) -> Option<usize> {
     })
 }
 
-/// The bound of a bucket; OpenMetrics wants it as a decimal with a point.
+/// The bound of a bucket; `OpenMetrics` wants it as a decimal with a point.
 fn bound(text: &str, format: Format) -> Result<String, String> {
     if text == "+Inf" {
         return Ok(text.to_owned());
