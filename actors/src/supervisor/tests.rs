@@ -517,6 +517,61 @@ fn case_m12_a_full_mailbox_is_full_for_a_while_only() {
     });
 }
 
+/// Holds the supervisor up until it hears something.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Block(std::sync::mpsc::Receiver<()>);
+
+impl Handler<Block> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Block(release): Block, _: &mut Self::Context) {
+        release.recv().unwrap();
+    }
+}
+
+#[test]
+fn case_m12_a_handler_that_stands_still_hangs_no_sender_on_another_thread() {
+    let metrics = Metrics::new("1");
+    let (tell, started) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let theirs = metrics.clone();
+    let thread = std::thread::spawn(move || {
+        run(async move {
+            let health = Health::new(0, now());
+            tell.send(start(Registry::new(), theirs, health)).unwrap();
+            stopped.await.unwrap();
+        });
+    });
+    let supervisor = started.recv().unwrap();
+    let handled = |supervisor: &SupervisorHandle| {
+        while supervisor.waiting() > 0 {
+            std::thread::yield_now();
+        }
+        supervisor.registry().len()
+    };
+    let (release, blocked) = std::sync::mpsc::channel();
+    supervisor.supervisor().unwrap().do_send(Block(blocked));
+    let send = |number| {
+        supervisor.report(Reports {
+            worker: 0,
+            reports: vec![opened(number)],
+        })
+    };
+    let burst = 10 * CAPACITY as u64;
+    let back = (0..burst).filter_map(|number| send(number).err()).count();
+    assert_eq!(back, 9 * CAPACITY);
+    release.send(()).unwrap();
+    assert_eq!(handled(&supervisor), CAPACITY);
+    for number in burst..burst + 50 {
+        send(number).expect("it has room again");
+    }
+    assert_eq!(handled(&supervisor), CAPACITY + 50);
+    assert_eq!(metrics.supervisor().rejected.get(), 9 * CAPACITY as u64);
+    stop.send(()).unwrap();
+    thread.join().unwrap();
+}
+
 #[test]
 fn messages_that_die_with_a_supervisor_wait_no_longer() {
     run(async {
