@@ -90,7 +90,7 @@ impl SupervisorMetrics {
             ),
             rejected: counter(
                 "lineway_supervisor_rejected_total",
-                "Messages that the supervisor's full mailbox gave back to their sender.",
+                "Messages that went back to their sender, as too many waited or no supervisor lived.",
             ),
             waiting: gauge(
                 "lineway_supervisor_messages_waiting",

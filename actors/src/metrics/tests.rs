@@ -2,9 +2,11 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineway_wire::line::{Direction, FinishReason, LineKind, PauseReason};
+
+use crate::health::Health;
 
 use super::{AcceptError, ActorKind, DialResult, Metrics, Refused};
 
@@ -15,8 +17,11 @@ use strict::{Format, Page};
 /// A service of these nodes on so many workers, nothing counted yet.
 fn service(nodes: &[(&str, &'static str)], workers: u16) -> Metrics {
     let metrics = Metrics::new("1.2.3");
+    let health = Health::new(workers, Instant::now());
+    metrics.register(health.collector()).unwrap();
     for (name, type_name) in nodes {
         metrics.node(&Arc::from(*name), type_name);
+        health.passive(&Arc::from(*name));
     }
     for worker in 0..workers {
         metrics.worker(worker);
@@ -309,13 +314,15 @@ fn a_node_has_only_the_series_of_what_it_can_do() {
         "lineway_accept_errors_total",
         "lineway_accept_refused_total",
     ]);
+    let ready = BTreeSet::from(["lineway_node_ready"]);
+    let lines = &lines | &ready;
     assert_eq!(families("l"), &lines | &accept);
     assert_eq!(families("t"), lines);
     assert_eq!(
         families("c"),
-        BTreeSet::from(["lineway_dials_total", "lineway_dial_seconds"])
+        &ready | &BTreeSet::from(["lineway_dials_total", "lineway_dial_seconds"])
     );
-    assert_eq!(families("e"), BTreeSet::new());
+    assert_eq!(families("e"), ready);
 }
 
 #[test]

@@ -25,7 +25,7 @@
 //!
 //! # Leases
 //! Two more things are asked of it, both answered with one message to the attached worker and
-//! neither touched by its restart, so that both counts belong into [`handle`]'s shared state:
+//! neither touched by its restart, so that both counts belong into the shared state:
 //! `LeaseCids` of a mux parent is answered with a `CidLease`, a range of cids that it has not given
 //! to anybody; `NextEpoch` of a socket is answered with the socket's own count, from 1.
 
