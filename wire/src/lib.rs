@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dial;
 pub mod line;
 pub mod tester;
 pub mod units;

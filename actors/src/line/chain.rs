@@ -8,7 +8,6 @@ use lineway_wire::line::{IdleLimits, WaterMarks};
 use lineway_wire::weighted::Weighted;
 
 use super::dialing::Dialing;
-use super::echo::Echo;
 use super::end::End;
 use super::stage::Stages;
 use super::tester::TesterServer;
@@ -199,11 +198,13 @@ impl Chain {
     /// The far end of a new line.
     pub fn begin_far(&self, worker: &Rc<Worker>) -> End {
         match &self.end.role {
-            NodeRole::Connector(_) => End::Dialing(Box::new(Dialing::new(worker, &self.end))),
+            NodeRole::Connector(connector) => {
+                End::Dialing(Box::new(Dialing::new(worker, &self.end, connector)))
+            }
             NodeRole::TesterServer { chunks } => {
                 End::TesterServer(Box::new(TesterServer::new(*chunks)))
             }
-            NodeRole::Echo | NodeRole::Entry => End::Echo(Echo::default()),
+            NodeRole::Echo | NodeRole::Entry => End::Echo(Box::default()),
         }
     }
 }

@@ -236,7 +236,7 @@ impl Line {
                 .clear(&self.worker.pool);
         }
         if let End::Dialing(dialing) = &mut self.far {
-            dialing.cancelled();
+            dialing.given_up(reason);
         }
         self.publish();
         let id = self.view.id;
@@ -556,7 +556,7 @@ impl Line {
     /// time that moves with every payload costs nothing.
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
         let dialing = match &self.far {
-            End::Dialing(dialing) => dialing.next_wake(),
+            End::Dialing(dialing) => Some(dialing.next_wake()),
             _ => None,
         };
         let idle = if self.over.is_none() {

@@ -22,7 +22,7 @@ pub enum End {
     /// A connection that is being made.
     Dialing(Box<Dialing>),
     /// Sends back what it gets.
-    Echo(Echo),
+    Echo(Box<Echo>),
     /// Sends the tester's request and checks the response.
     TesterClient(Box<TesterClient>),
     /// Checks the tester's request and sends the response.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::BytesMut;
 
 /// The size of one buffer, in bytes.
-pub const BUFFER: usize = 64 * 1024;
+pub(super) const BUFFER: usize = 64 * 1024;
 
 /// How many unused buffers a worker keeps.
 const KEPT: usize = 64;

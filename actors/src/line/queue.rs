@@ -11,7 +11,7 @@ use super::pool::Pool;
 const LEAST_ROOM: usize = 4 * 1024;
 
 /// How many buffers one gathered write takes.
-pub const GATHERED: usize = 16;
+pub(super) const GATHERED: usize = 16;
 
 /// Buffers in order. One buffer stays inline, so that a payload that passes through at once
 /// allocates nothing; buffers come from the worker's pool and go back to it.

@@ -9,7 +9,7 @@ use crate::health::Beating;
 /// How often the loop is looked at.
 const BEAT: Duration = Duration::from_millis(250);
 
-/// How many unused buffers an idle worker keeps.
+/// How many unused buffers a worker keeps in any case.
 const KEPT_BUFFERS: usize = 8;
 
 /// Sleeps for a beat, sees how much later it wakes, notes both.
@@ -20,8 +20,9 @@ pub(super) async fn measure(worker: Rc<Worker>) {
         let now = timers::now();
         worker.metrics.lag(now.saturating_duration_since(due));
         worker.board.health.beat(Beating::Worker(worker.index), now);
-        if worker.line_count() == 0 {
-            worker.pool.shrink(KEPT_BUFFERS);
-        }
+        // A burst leaves buffers behind: half of the unused ones go with each beat.
+        worker
+            .pool
+            .shrink((worker.pool.len() / 2).max(KEPT_BUFFERS));
     }
 }

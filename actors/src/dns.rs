@@ -1,4 +1,0 @@
-//! TEMP
-/// t
-pub trait Names {}
-impl Names for () {}
