@@ -1,2 +1,11 @@
-//! lineway
-fn main() {}
+//! The `lineway` program.
+
+use std::process::ExitCode;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    lineway::cli::main()
+}
