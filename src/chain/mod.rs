@@ -1,0 +1,250 @@
+//! What may stand where in a chain, as data of each node type, and the checks that follow from it.
+//!
+//! A node type says which kind of traffic it takes from the node before it and which it gives to
+//! `next`. Everything else follows: what takes nothing starts a chain, what gives nothing ends one,
+//! and neighbours fit when what one gives is what the other takes.
+
+mod tree;
+
+pub use tree::{describe, tree};
+
+use std::collections::HashMap;
+
+use crate::suggest::nearest;
+
+/// A kind of traffic that goes from one node to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Lines that carry bytes.
+    Bytes,
+    /// SIP requests and their replies.
+    Sip,
+}
+
+impl Traffic {
+    /// The words for messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bytes => "byte streams",
+            Self::Sip => "SIP",
+        }
+    }
+}
+
+/// What the chain has to know of a node type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The name as written in the configuration.
+    pub name: &'static str,
+    /// What it takes from the node before it; `None` starts a chain.
+    pub takes: Option<Traffic>,
+    /// What it gives to `next`; `None` ends a chain.
+    pub gives: Option<Traffic>,
+}
+
+/// `TcpListener`: starts a chain.
+pub const TCP_LISTENER: Shape = Shape {
+    name: "TcpListener",
+    takes: None,
+    gives: Some(Traffic::Bytes),
+};
+/// `TcpConnector`: ends a chain.
+pub const TCP_CONNECTOR: Shape = Shape {
+    name: "TcpConnector",
+    takes: Some(Traffic::Bytes),
+    gives: None,
+};
+/// `EchoServer`: ends a chain.
+pub const ECHO_SERVER: Shape = Shape {
+    name: "EchoServer",
+    takes: Some(Traffic::Bytes),
+    gives: None,
+};
+/// `TesterClient`: starts a chain.
+pub const TESTER_CLIENT: Shape = Shape {
+    name: "TesterClient",
+    takes: None,
+    gives: Some(Traffic::Bytes),
+};
+/// `TesterServer`: ends a chain.
+pub const TESTER_SERVER: Shape = Shape {
+    name: "TesterServer",
+    takes: Some(Traffic::Bytes),
+    gives: None,
+};
+
+/// What a node says of its follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// Nothing.
+    Nobody,
+    /// This name.
+    To(&'a str),
+    /// Something that is no name.
+    Unreadable,
+}
+
+/// A node as far as the chain is concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// Its name, if it has a right one.
+    pub name: Option<&'a str>,
+    /// Its type, if that is known.
+    pub shape: Option<&'a Shape>,
+    /// What follows.
+    pub next: Next<'a>,
+}
+
+/// What is wrong with a chain. Nodes are indices into the list that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The node gives traffic to nobody.
+    MissingNext {
+        /// The node without `next`.
+        node: usize,
+    },
+    /// `next` names no node.
+    UnknownNext {
+        /// The node with the wrong `next`.
+        node: usize,
+        /// The node that was probably meant.
+        near: Option<usize>,
+    },
+    /// The chain comes back to a node that it passed.
+    Loop {
+        /// The node whose `next` closes the loop.
+        node: usize,
+        /// The nodes of the loop in order; `node` is the last.
+        nodes: Vec<usize>,
+    },
+    /// The node ends a chain, but has a `next`.
+    NextOfEnd {
+        /// The node that ends a chain.
+        node: usize,
+    },
+    /// `next` is a node that starts a chain.
+    NextIsStart {
+        /// The node whose `next` it is.
+        node: usize,
+        /// The node that starts a chain.
+        next: usize,
+    },
+    /// What the node gives is not what `next` takes.
+    Misfit {
+        /// The node that gives.
+        node: usize,
+        /// The node that takes.
+        next: usize,
+    },
+    /// The node must be some node's `next`, and is not.
+    Unreached {
+        /// The node that no chain leads to.
+        node: usize,
+    },
+}
+
+/// Checks how nodes are linked; at most one fault for each `next`.
+pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut nodes: HashMap<&str, usize> = HashMap::new();
+    for (node, name) in links
+        .iter()
+        .enumerate()
+        .filter_map(|(n, link)| Some((n, link.name?)))
+    {
+        nodes.entry(name).or_insert(node);
+    }
+    let mut follower = vec![None; links.len()];
+    let mut reached = vec![false; links.len()];
+    // A `next` that leads nowhere may have been meant for any node: then none is called unreached.
+    let mut open_end = false;
+
+    for (node, link) in links.iter().enumerate() {
+        match link.next {
+            Next::Unreadable => open_end = true,
+            Next::Nobody => {
+                if link.shape.is_some_and(|shape| shape.gives.is_some()) {
+                    faults.push(Fault::MissingNext { node });
+                }
+                open_end |= link.shape.is_none_or(|shape| shape.gives.is_some());
+            }
+            Next::To(name) => {
+                follower[node] = nodes.get(name).copied();
+                let leads_to = follower[node].or_else(|| {
+                    let others = links.iter().filter_map(|link| link.name);
+                    let others = others.filter(|other| link.name != Some(other));
+                    let near = nearest(name, others).map(|name| nodes[name]);
+                    faults.push(Fault::UnknownNext { node, near });
+                    near
+                });
+                match leads_to {
+                    Some(next) => reached[next] = true,
+                    None => open_end = true,
+                }
+            }
+        }
+    }
+
+    let loops = loops(&follower);
+    for (node, next) in follower.iter().enumerate() {
+        let Some(next) = *next else { continue };
+        let (from, to) = (links[node].shape, links[next].shape);
+        if let Some(nodes) = loops.iter().find(|nodes| nodes.last() == Some(&node)) {
+            faults.push(Fault::Loop {
+                node,
+                nodes: nodes.clone(),
+            });
+        } else if from.is_some_and(|shape| shape.gives.is_none()) {
+            faults.push(Fault::NextOfEnd { node });
+        } else if to.is_some_and(|shape| shape.takes.is_none()) {
+            faults.push(Fault::NextIsStart { node, next });
+        } else if let (Some(from), Some(to)) = (from, to)
+            && from.gives != to.takes
+        {
+            faults.push(Fault::Misfit { node, next });
+        }
+    }
+
+    let must_be_reached =
+        |link: &Link<'_>| link.name.is_some() && link.shape.is_some_and(|s| s.takes.is_some());
+    if !open_end {
+        let unreached = (0..links.len()).filter(|&n| !reached[n] && must_be_reached(&links[n]));
+        // Of two nodes with one name the second can not be reached; the name is the fault then.
+        let first_of_name = |&n: &usize| links[n].name.is_some_and(|name| nodes[name] == n);
+        faults.extend(
+            unreached
+                .filter(first_of_name)
+                .map(|node| Fault::Unreached { node }),
+        );
+    }
+    faults
+}
+
+/// Every loop, each once, as the nodes in order from the first that was met.
+fn loops(follower: &[Option<usize>]) -> Vec<Vec<usize>> {
+    // The walk in which a node was first met, counted from 1.
+    let mut met = vec![0; follower.len()];
+    let mut loops = Vec::new();
+    for start in 0..follower.len() {
+        let walk = start + 1;
+        let mut path = Vec::new();
+        let mut at = Some(start);
+        while let Some(node) = at {
+            if met[node] == walk {
+                let first = path.iter().position(|&n| n == node).unwrap_or_default();
+                loops.push(path.split_off(first));
+                break;
+            }
+            if met[node] != 0 {
+                break;
+            }
+            met[node] = walk;
+            path.push(node);
+            at = follower[node];
+        }
+    }
+    loops
+}
+
+#[cfg(test)]
+mod tests;
