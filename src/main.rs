@@ -1,2 +1,3 @@
-//! lineway
+//! The `lineway` program.
+
 fn main() {}
