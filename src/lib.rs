@@ -4,8 +4,11 @@
 //! `lineway-actors`. This package is a program; its library exists for its own tests and is not a
 //! stable interface.
 
+pub mod admin;
 pub mod chain;
 pub mod cli;
 pub mod config;
+pub mod lines;
+pub mod log;
 pub mod run;
 pub mod suggest;

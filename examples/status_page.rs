@@ -1,0 +1,168 @@
+//! The admin interface with made-up lines, to look at the status page without any traffic:
+//! `cargo run --example status_page [ADDRESS [LINES]]`. With `unready` as third argument the
+//! service is not ready; with `empty` it has no lines.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::FutureExt;
+use lineway::admin::{CloseOutcome, Context, NotReady, Server};
+use lineway_actors::registry::{LineId, LineState, LineView, Registry};
+use lineway_actors::settings::{
+    DnsSettings, DomainStrategy, Host, NodePlan, NodeSettings, Plan, ServiceSettings,
+    SocketSettings, Target, TcpConnectorSettings, TcpListenerSettings, TesterSettings,
+};
+use lineway_actors::wire::line::{Direction, LineKind, PauseReason, PauseReasons};
+use lineway_actors::wire::units::{ByteCount, Millis, Port};
+
+fn main() -> std::io::Result<()> {
+    let mut args = std::env::args().skip(1);
+    let address: SocketAddr =
+        args.next().map_or_else(|| "127.0.0.1:9600".into(), |a| a).parse().expect("an address");
+    let lines = args.next().map_or(12, |n| n.parse().expect("a number of lines"));
+    let unready = args.next().is_some_and(|word| word == "unready");
+    let server = Server::bind(address)?;
+    println!("http://{}/", server.local_addr());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new()
+        .block_on(&runtime, server.serve(context(lines, unready), std::future::pending()))
+}
+
+fn context(lines: u64, unready: bool) -> Context {
+    let registry = Registry::new();
+    let plan = Arc::new(plan());
+    for number in 1..=lines {
+        registry.insert(Arc::new(line(number, &plan)));
+    }
+    let closing = registry.clone();
+    Context {
+        version: env!("CARGO_PKG_VERSION"),
+        started: Instant::now().checked_sub(Duration::from_secs(93_784)).expect("an older clock"),
+        registry,
+        plan: Arc::new(move || Arc::clone(&plan)),
+        metrics: Arc::new(|_| "# EOF\n".to_owned()),
+        live: Arc::new(|| Ok(())),
+        ready: Arc::new(move || {
+            let not_ready = |node: Option<&str>, reason: &str| NotReady {
+                node: node.map(Into::into),
+                reason: reason.to_owned(),
+            };
+            if unready {
+                Err(vec![
+                    not_ready(None, "draining"),
+                    not_ready(Some("backend"), "none of its 3 addresses takes connections"),
+                ])
+            } else {
+                Ok(())
+            }
+        }),
+        close: Arc::new(move |id| {
+            let found = closing.remove(id);
+            async move { if found { CloseOutcome::Accepted } else { CloseOutcome::Unknown } }
+                .boxed()
+        }),
+        accept_error: Arc::new(|_| {}),
+    }
+}
+
+fn line(number: u64, plan: &Plan) -> LineView {
+    let entries: Vec<_> =
+        plan.nodes.iter().filter(|n| matches!(n.settings, NodeSettings::TcpListener(_))).collect();
+    let node = Arc::clone(&entries[number as usize % entries.len()].name);
+    let id = LineId { worker: (number % 2) as u16, number };
+    let peer: SocketAddr = match number % 4 {
+        3 => format!("[2001:db8:85a3:8d3:1319:8a2e:370:{:x}]:{}", number % 0xffff, 40_000 + number % 20_000),
+        _ => format!("192.0.2.{}:{}", number % 254 + 1, 40_000 + number % 20_000),
+    }
+    .parse()
+    .expect("an address");
+    let mut line = LineView::new(id, LineKind::Main, node, None, Some(peer));
+    let age = Duration::from_secs(number * number * 37 % 200_000);
+    line.opened = line.opened.checked_sub(age).unwrap_or(line.opened);
+    line.opened_at = SystemTime::now() - age;
+    let states =
+        [LineState::Open, LineState::Open, LineState::HalfClosed, LineState::Opening, LineState::Closing];
+    line.set_state(states[number as usize % states.len()]);
+    line.set_bytes(Direction::Upstream, number.pow(3) * 997);
+    line.set_bytes(Direction::Downstream, number.pow(5) * 1_013);
+    if number % 5 == 1 {
+        line.set_queued(Direction::Downstream, 524_288);
+        let mut reasons = PauseReasons::NONE;
+        reasons.pause(PauseReason::Queue);
+        if number % 10 == 1 {
+            reasons.pause(PauseReason::Transport);
+        }
+        line.set_paused(Direction::Downstream, reasons);
+    }
+    line
+}
+
+fn plan() -> Plan {
+    let node = |name: &str, settings, next: Option<&str>| NodePlan {
+        name: name.into(),
+        settings,
+        next: next.map(Into::into),
+    };
+    let listener = |ports: std::ops::RangeInclusive<i64>| {
+        NodeSettings::TcpListener(TcpListenerSettings {
+            address: [127, 0, 0, 1].into(),
+            ports: ports.map(|port| Port::new(port).expect("a port")).collect(),
+            socket: socket(),
+            initial_idle_timeout: Millis::new(5000),
+            active_idle_timeout: Millis::new(300_000),
+            whitelist: Vec::new(),
+            blacklist: Vec::new(),
+            backlog: 4096,
+            max_lines: None,
+        })
+    };
+    let target = |name: &str| Target {
+        host: Host::Name(name.into()),
+        port: Port::new(5432).expect("a port"),
+        weight: 1,
+    };
+    let connector = NodeSettings::TcpConnector(TcpConnectorSettings {
+        targets: vec![target("db-1.internal.example"), target("db-2.internal.example")],
+        socket: socket(),
+        fastopen: false,
+        connect_timeout: Millis::new(10_000),
+        source_ip: None,
+        idle_timeout: Millis::new(300_000),
+        domain_strategy: DomainStrategy::PreferIpv4,
+    });
+    let tester = TesterSettings {
+        chunk_count: 11,
+        timeout: Millis::new(30_000),
+        terminate: false,
+        lines: 4,
+    };
+    let hostile = "in\"<script>alert('x')</script>\nof a rather long name";
+    Plan {
+        service: ServiceSettings {
+            workers: 2,
+            drain_timeout: Millis::new(10_000),
+            dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
+        },
+        nodes: vec![
+            node("entry", listener(7000..=7000), Some("backend")),
+            node("backend", connector, None),
+            node(hostile, listener(7100..=7199), Some("echo")),
+            node("\u{648}\u{631}\u{648}\u{62f}\u{6cc}", listener(7001..=7001), Some("echo")),
+            node("echo", NodeSettings::EchoServer, None),
+            node("tester", NodeSettings::TesterClient(tester.clone()), Some("checked")),
+            node("checked", NodeSettings::TesterServer(tester), None),
+        ],
+    }
+}
+
+fn socket() -> SocketSettings {
+    SocketSettings {
+        nodelay: true,
+        write_high_water: ByteCount::new(512 * 1024),
+        write_low_water: ByteCount::new(256 * 1024),
+        linger: Millis::new(60_000),
+        fwmark: None,
+        interface: None,
+    }
+}
