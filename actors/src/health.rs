@@ -42,6 +42,16 @@ pub struct StandsStill {
     pub age: Duration,
 }
 
+impl std::fmt::Display for StandsStill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.what {
+            Beating::Supervisor => f.write_str("the supervisor")?,
+            Beating::Worker(index) => write!(f, "worker {index}")?,
+        }
+        write!(f, " has stood still for {} ms", self.age.as_millis())
+    }
+}
+
 /// Why the whole process is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

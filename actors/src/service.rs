@@ -14,6 +14,7 @@ use lineway_wire::line::FinishReason;
 
 pub use diff::{Changes, diff};
 
+use crate::dns::DnsError;
 use crate::listener::LineLimit;
 use crate::metrics::ReloadResult;
 use crate::net::bind::{self, BindError, Bound, Hold};
@@ -53,7 +54,7 @@ pub enum StartCause {
         /// The name.
         name: Arc<str>,
         /// Why.
-        why: String,
+        why: DnsError,
     },
 }
 
@@ -297,7 +298,22 @@ impl Service {
         }
     }
 
-    /// Asks one line to end, for an operator; false if there is no such line.
+    /// What asks lines to end, from any thread.
+    pub fn finisher(&self) -> Finisher {
+        Finisher {
+            workers: self.workers.clone().into(),
+        }
+    }
+}
+
+/// Asks single lines to end, for an operator.
+#[derive(Clone, Debug)]
+pub struct Finisher {
+    workers: Arc<[Addr<WorkerActor>]>,
+}
+
+impl Finisher {
+    /// Asks one line to end; false if there is no such line.
     pub fn finish_line(&self, id: LineId) -> impl Future<Output = bool> + Send + 'static {
         let worker = self.workers.get(usize::from(id.worker)).cloned();
         async move {

@@ -89,6 +89,11 @@ impl NodeSettings {
         matches!(self, Self::TcpListener(_) | Self::TesterClient(_))
     }
 
+    /// True for a node that ends the process when its work is done.
+    pub const fn terminates(&self) -> bool {
+        matches!(self, Self::TesterClient(settings) if settings.terminate)
+    }
+
     /// The type as written in the configuration.
     pub const fn type_name(&self) -> &'static str {
         match self {

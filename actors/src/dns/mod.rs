@@ -157,3 +157,17 @@ pub trait Names {
     /// A connect to an address of this name failed: the next lookup does not trust what is kept.
     fn distrust(&self, name: &str);
 }
+/// TEMP
+pub struct Resolver;
+impl Resolver {
+    /// t
+    pub fn new(_: &crate::settings::DnsSettings) -> Self {
+        Self
+    }
+}
+impl Names for Resolver {
+    fn lookup(&self, _: &Arc<str>, _: Wanted) -> Lookup {
+        Lookup::new()
+    }
+    fn distrust(&self, _: &str) {}
+}
