@@ -157,12 +157,8 @@ pub fn reapply(socket: &impl AsFd, options: &ListenOptions) -> io::Result<()> {
 }
 
 fn open(address: SocketAddr, options: &ListenOptions, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_nonblocking(true)?;
+    let kind = Type::STREAM.nonblocking();
+    let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
     if address.is_ipv6() {

@@ -24,8 +24,8 @@ impl Network for KernelNetwork {
         options: &ConnectOptions,
         early: &[u8],
     ) -> io::Result<(Connecting, usize)> {
-        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
+        let kind = Type::STREAM.nonblocking();
+        let socket = Socket::new(Domain::for_address(to), kind, Some(Protocol::TCP))?;
         apply(&socket, &options.socket)?;
         if let Some(source) = options.source {
             socket.bind(&SocketAddr::new(source, 0).into())?;
