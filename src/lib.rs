@@ -7,5 +7,6 @@
 pub mod chain;
 pub mod cli;
 pub mod config;
+pub mod lines;
 pub mod run;
 pub mod suggest;
