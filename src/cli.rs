@@ -3,6 +3,7 @@
 //! Exit codes: 0 orderly end, 1 failure while running, 2 wrong configuration or usage.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,6 +40,8 @@ enum Command {
     Run(ConfigArgs),
     /// Read and check the configuration, and print its chains. Binds nothing.
     Check(ConfigArgs),
+    /// List the live lines of a running service.
+    Lines(LinesArgs),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -60,6 +63,18 @@ struct ConfigArgs {
     /// Let listeners have port 0: the system chooses a free port, the log tells which.
     #[arg(long)]
     allow_port_zero: bool,
+}
+
+#[derive(Args, Debug)]
+struct LinesArgs {
+    /// One JSON document in place of a table.
+    #[arg(long)]
+    json: bool,
+    /// The service's admin interface; without it the address that the configuration gives.
+    #[arg(long, value_name = "IP:PORT")]
+    admin: Option<SocketAddr>,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 impl ConfigArgs {
@@ -101,6 +116,7 @@ pub fn main() -> ExitCode {
         None => start(&cli.config),
         Some(Command::Run(args)) => start(&args.after(cli.config)),
         Some(Command::Check(args)) => check(&args.after(cli.config)),
+        Some(Command::Lines(args)) => lines(args, cli.config),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man { command }) => manual(command.as_deref()),
     }
@@ -111,13 +127,43 @@ fn start(args: &ConfigArgs) -> ExitCode {
         Ok(loaded) => loaded,
         Err(problems) => return wrong(&problems),
     };
-    match run::run(loaded, &RunOptions { load }) {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "lineway: {error:#}");
-            ExitCode::FAILURE
-        }
+    finish(run::run(loaded, &RunOptions { load }))
+}
+
+fn lines(args: LinesArgs, before: ConfigArgs) -> ExitCode {
+    let admin = match args.admin {
+        Some(address) => address,
+        None => match args.config.after(before).load() {
+            Ok((loaded, _)) => loaded.config.admin.listen,
+            Err(problems) => return wrong(&problems),
+        },
+    };
+    if admin.port() == 0 {
+        let _ = writeln!(
+            io::stderr(),
+            "lineway: the log of the service tells its port: --admin"
+        );
+        return ExitCode::from(WRONG);
     }
+    finish(crate::lines::run(reachable(admin), args.json))
+}
+
+/// Where a client reaches a server that listens on an address.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// The exit code of a command; says why it failed.
+fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        let _ = writeln!(io::stderr(), "lineway: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 fn check(args: &ConfigArgs) -> ExitCode {
@@ -185,6 +231,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_service_on_all_addresses_is_reached_on_loopback() {
+        for (listen, reached) in [
+            ("0.0.0.0:9600", "127.0.0.1:9600"),
+            ("[::]:9600", "[::1]:9600"),
+            ("192.0.2.1:9600", "192.0.2.1:9600"),
+        ] {
+            assert_eq!(
+                super::reachable(listen.parse().unwrap()).to_string(),
+                reached
+            );
+        }
     }
 
     #[test]

@@ -147,7 +147,8 @@ pub fn load(path: Option<&Path>, options: &LoadOptions) -> Result<Loaded, Proble
 /// # Errors
 /// Every problem of the configuration.
 pub fn parse(text: &str, name: &str, options: &LoadOptions) -> Result<Config, Problems> {
-    let parsed = syntax::parse(text);
+    let (readable, errors) = syntax::readable(text);
+    let parsed = syntax::parse(text, &readable, errors);
     let reading = Reading::new(text, options);
     let config = read_root(Table::new(&parsed.table, 0..0, Place::default(), &reading));
     let problems = parsed.with(text, reading.problems.into_inner());

@@ -87,8 +87,8 @@ pub(super) struct Draft<'a> {
     next: Next<'a>,
     next_span: Range<usize>,
     pub(super) settings: Option<NodeSettings>,
-    /// Where its ports stand, for a listener.
-    ports_span: Range<usize>,
+    /// The setting that gives its ports, for a listener, and where it stands.
+    ports: Option<(&'static str, Range<usize>)>,
 }
 
 impl<'a> Draft<'a> {
@@ -100,17 +100,17 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// A problem of the setting that gives a listener's ports.
     pub(super) fn ports_problem(&self, what: String) -> Problem {
-        let path = format!("{SETTINGS}.{PORT}");
-        Place {
-            node: self.place.node.clone(),
-            path,
-        }
-        .problem(self.ports_span.clone(), what)
+        let (name, span) = self.ports.clone().unwrap_or((PORT, self.span.clone()));
+        self.problem(&format!("{SETTINGS}.{name}"), &span, what)
     }
 
+    /// Where a listener's ports stand.
     pub(super) fn ports_span(&self) -> Range<usize> {
-        self.ports_span.clone()
+        self.ports
+            .as_ref()
+            .map_or(self.span.clone(), |(_, span)| span.clone())
     }
 
     pub(super) fn title(&self) -> &str {
@@ -237,7 +237,7 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
     };
 
     let value = table.get(SETTINGS);
-    let mut ports_span = table.span.clone();
+    let mut ports = None;
     let settings = kind.and_then(|kind| {
         let mut settings = if let Some(value) = &value {
             value.table("table of settings")?
@@ -249,10 +249,8 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
             Table::left_out(table.span.clone(), place, table.reading)
         };
         let read = (kind.read)(&mut settings);
-        settings.finish(&format!("a {}", kind.shape.name), |name| {
-            elsewhere(kind, name)
-        });
-        ports_span = settings.span_of(&[PORT, PORT_RANGE]);
+        settings.finish(&a(kind.shape.name), |name| elsewhere(kind, name));
+        ports = settings.written([PORT, PORT_RANGE]);
         read
     });
 
@@ -270,7 +268,7 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         next,
         next_span,
         settings,
-        ports_span,
+        ports,
     }
 }
 
@@ -293,6 +291,16 @@ fn elsewhere(kind: &NodeType, name: &str) -> Option<String> {
     let near = nearest(name, kind.setting_names()).map(did_you_mean);
     let owners = format!("it belongs to {}", owners.join(", "));
     Some(near.map_or(owners.clone(), |near| format!("{owners}; {near}")))
+}
+
+/// A name with its article.
+fn a(name: &str) -> String {
+    let article = if name.starts_with(['A', 'E', 'I', 'O', 'U']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {name}")
 }
 
 fn note_double_names(drafts: &[Draft<'_>], reading: &Reading<'_>) {
@@ -322,7 +330,7 @@ fn note_faults(drafts: &[Draft<'_>], reading: &Reading<'_>) {
 
 fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
     let name = |node: usize| drafts[node].name.as_ref().map_or("", |(name, _)| name);
-    let kind = |node: usize| drafts[node].kind.map_or("node", |kind| kind.shape.name);
+    let kind = |node: usize| a(drafts[node].kind.map_or("node", |kind| kind.shape.name));
     let written = |node: usize| match drafts[node].next {
         Next::To(next) => format!("found string {}", shortened(&format!("{next:?}"))),
         _ => "missing".to_owned(),
@@ -334,7 +342,7 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
     let mut problem = match *fault {
         Fault::MissingNext { node } => {
             let mut problem = at_next(node, "missing, expected the name of a node".to_owned());
-            problem.help = Some(format!("a {} needs a node that follows it", kind(node)));
+            problem.help = Some(format!("{} needs a node that follows it", kind(node)));
             problem.label = Some(format!("`{NEXT}` is missing"));
             problem
         }
@@ -366,7 +374,7 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
                 .kind
                 .is_some_and(|kind| kind.shape.gives.is_none());
             problem.help = Some(if end {
-                format!("a {} ends a chain: take `{NEXT}` out", kind(node))
+                format!("{} ends a chain: take `{NEXT}` out", kind(node))
             } else {
                 "a chain has an end".to_owned()
             });
@@ -374,14 +382,14 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             problem
         }
         Fault::NextOfEnd { node } => {
-            let what = format!("{}, but a {} ends a chain", written(node), kind(node));
+            let what = format!("{}, but {} ends a chain", written(node), kind(node));
             let mut problem = at_next(node, what);
             problem.help = Some(format!("nothing can follow it: take `{NEXT}` out"));
             problem.label = Some("nothing can follow".to_owned());
             problem
         }
         Fault::NextIsStart { node, next } => {
-            let what = format!("{}, but a {} starts a chain", written(node), kind(next));
+            let what = format!("{}, but {} starts a chain", written(node), kind(next));
             let mut problem = at_next(node, what);
             problem.help = Some("nothing can come before it".to_owned());
             problem.label = problem.help.clone();
@@ -393,7 +401,7 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             let gives = words(drafts[node].kind.and_then(|kind| kind.shape.gives));
             let takes = words(drafts[next].kind.and_then(|kind| kind.shape.takes));
             let what = format!(
-                "{}, a {}, which takes {takes}; a {} gives {gives}",
+                "{}, {}, which takes {takes}; {} gives {gives}",
                 written(node),
                 kind(next),
                 kind(node),

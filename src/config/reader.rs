@@ -289,10 +289,11 @@ impl<'a> Table<'a> {
         self.keys.contains_key(name)
     }
 
-    /// Where the first of some settings stands; the table itself when it has none of them.
-    pub(super) fn span_of(&self, names: &[&str]) -> Range<usize> {
-        let value = names.iter().find_map(|name| self.keys.get(*name));
-        value.map_or(self.span.clone(), Spanned::span)
+    /// Which of some settings is written, and where.
+    pub(super) fn written(&self, names: [&'static str; 2]) -> Option<(&'static str, Range<usize>)> {
+        names
+            .into_iter()
+            .find_map(|name| Some((name, self.keys.get(name)?.span())))
     }
 
     /// A value that may be left out.
@@ -392,19 +393,19 @@ impl<'a> Table<'a> {
             if self.asked.contains(&name) {
                 continue;
             }
-            let help = if let Some(help) = elsewhere(name) {
-                help
-            } else if let Some(near) = nearest(name, self.asked.iter().copied()) {
-                did_you_mean(near)
-            } else if self.asked.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("known here: {}", self.asked.join(", "))
-            };
+            let near = || nearest(name, self.asked.iter().copied()).map(did_you_mean);
+            let meant = elsewhere(name).or_else(near);
             let place = self.place.key(&shortened(name));
             let mut problem = place.problem(key.span(), format!("unknown setting of {thing}"));
-            problem.label = Some(help.clone());
-            problem.help = Some(help);
+            problem.label = Some(
+                meant
+                    .clone()
+                    .unwrap_or_else(|| "unknown setting".to_owned()),
+            );
+            problem.help = Some(meant.unwrap_or_else(|| match self.asked.as_slice() {
+                [] => "it has none".to_owned(),
+                known => format!("known here: {}", known.join(", ")),
+            }));
             self.reading.note(problem);
         }
     }

@@ -1,5 +1,6 @@
 //! From text to a TOML table, with every syntax error at once.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -18,8 +19,33 @@ pub(super) struct Parsed<'a> {
     errors: Vec<Problem>,
 }
 
-/// Reads a document.
-pub(super) fn parse(text: &str) -> Parsed<'_> {
+/// What the parser says of a key without a value. It gives up the rest of the document there.
+const BARE_KEY: &str = "key with no value";
+
+/// The document with every line blanked at which the parser would stop, and what is wrong there.
+pub(super) fn readable(text: &str) -> (Cow<'_, str>, Vec<Problem>) {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let mut blanked = Cow::Borrowed(text);
+    let mut problems = Vec::new();
+    let starts = line_starts(text);
+    for error in errors
+        .iter()
+        .filter(|error| error.message().starts_with(BARE_KEY))
+    {
+        let span = error.span().unwrap_or_default();
+        let row = row_of(&starts, span.start);
+        let end = starts.get(row + 1).map_or(text.len(), |next| next - 1);
+        let line = starts[row]..end;
+        // One space for each byte, so that every other place stays where it is.
+        let spaces = " ".repeat(line.len());
+        blanked.to_mut().replace_range(line, &spaces);
+        problems.push(syntax_error(text, span, error.message()));
+    }
+    (blanked, problems)
+}
+
+/// Reads a document that [`readable`] made, in which `errors` were found.
+pub(super) fn parse<'a>(text: &str, readable: &'a str, mut errors: Vec<Problem>) -> Parsed<'a> {
     if text
         .trim_start_matches('\u{feff}')
         .trim_start()
@@ -38,9 +64,9 @@ pub(super) fn parse(text: &str) -> Parsed<'_> {
             errors: vec![problem],
         };
     }
-    let (table, found) = DeTable::parse_recoverable(text);
+    let (table, found) = DeTable::parse_recoverable(readable);
     let table = table.into_inner();
-    let (mut duplicates, mut errors) = (Vec::new(), Vec::new());
+    let mut duplicates = Vec::new();
     let keys = if found.is_empty() {
         Vec::new()
     } else {
@@ -51,13 +77,13 @@ pub(super) fn parse(text: &str) -> Parsed<'_> {
         if error.message() == "duplicate key" {
             duplicates.push(duplicate(text, &keys, span));
         } else {
-            errors.push(Problem {
-                span: Some(span),
-                what: visible(error.message()),
-                ..Problem::default()
-            });
+            errors.push(syntax_error(text, span, error.message()));
         }
     }
+    // The first error of a line; the others are mostly its echoes.
+    let starts = line_starts(text);
+    errors.sort_by_key(|error| error.span.as_ref().map(|span| span.start));
+    errors.dedup_by_key(|error| error.span.as_ref().map(|span| row_of(&starts, span.start)));
     Parsed {
         table,
         duplicates,
@@ -65,10 +91,47 @@ pub(super) fn parse(text: &str) -> Parsed<'_> {
     }
 }
 
+/// A syntax error in the parser's words, except where it guesses what a value should have been.
+fn syntax_error(text: &str, span: Range<usize>, message: &str) -> Problem {
+    let blank = [' ', '\t'];
+    let before = text
+        .get(..span.start)
+        .unwrap_or_default()
+        .trim_end_matches(blank);
+    let after = text
+        .get(span.start..)
+        .unwrap_or_default()
+        .trim_start_matches(blank);
+    let nothing = after.is_empty() || after.starts_with(['\n', '\r', '#', ',', '}', ']']);
+    let guesses = [
+        "invalid boolean",
+        "invalid float",
+        "string values must be quoted",
+    ];
+    let (what, help) = if before.ends_with('=') && nothing {
+        ("no value after `=`".to_owned(), None)
+    } else if guesses.iter().any(|guess| message.starts_with(guess)) {
+        (
+            "not a value".to_owned(),
+            Some("a string stands in quotes".to_owned()),
+        )
+    } else {
+        (visible(message), None)
+    };
+    Problem {
+        span: Some(span),
+        what,
+        help,
+        ..Problem::default()
+    }
+}
+
 impl Parsed<'_> {
     /// Adds what was found in the table, without the mere echoes of a syntax error: what is
-    /// missing, and what stands on a line that could not be read.
-    pub(super) fn with(self, text: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
+    /// missing, what stands on a line that could not be read, and what follows a broken table
+    /// header, whose keys went elsewhere.
+    pub(super) fn with(mut self, text: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
+        problems.append(&mut self.duplicates);
         if !self.errors.is_empty() {
             let starts = line_starts(text);
             let row = |span: &Range<usize>| row_of(&starts, span.start);
@@ -77,13 +140,18 @@ impl Parsed<'_> {
                 .iter()
                 .filter_map(|e| e.span.as_ref().map(row))
                 .collect();
+            let header = |row: &&usize| text[starts[**row]..].trim_start().starts_with('[');
+            let first_header = broken.iter().filter(header).min();
             problems.retain(|problem| {
-                let clear = |span: &Range<usize>| !span.is_empty() && !broken.contains(&row(span));
+                let clear = |span: &Range<usize>| {
+                    !span.is_empty()
+                        && !broken.contains(&row(span))
+                        && first_header.is_none_or(|header| row(span) < *header)
+                };
                 !problem.absence && problem.span.as_ref().is_none_or(clear)
             });
         }
-        problems.extend(self.duplicates);
-        problems.extend(self.errors);
+        problems.append(&mut self.errors);
         problems
     }
 }
