@@ -281,6 +281,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let names = [
         "right/shared.toml",
         "right/every-setting.toml",
+        "right/names.toml",
         "wrong/misspelt.toml",
     ];
     let edit = (

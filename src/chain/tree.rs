@@ -9,6 +9,8 @@ use lineway_actors::settings::{
 };
 use lineway_wire::units::Port;
 
+use crate::config::visible;
+
 /// How many ports or targets are written out.
 const SHOWN: usize = 8;
 
@@ -20,7 +22,7 @@ pub fn tree(plan: &Plan) -> String {
     let width = plan
         .nodes
         .iter()
-        .map(|node| node.name.chars().count())
+        .map(|node| visible(&node.name).chars().count())
         .max()
         .unwrap_or(0);
     let nodes: HashMap<&str, &NodePlan> = plan.nodes.iter().map(|n| (&*n.name, n)).collect();
@@ -73,7 +75,7 @@ fn write_node(out: &mut String, indent: &str, node: &NodePlan, width: usize, aft
     let kind = node.settings.type_name();
     let line = format!(
         "{indent}{:<room$}  {kind:<12}  {}",
-        node.name,
+        visible(&node.name),
         describe(&node.settings)
     );
     let _ = writeln!(out, "{}{after}", line.trim_end());

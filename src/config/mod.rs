@@ -19,6 +19,7 @@ use lineway_actors::settings::Plan;
 
 use problem::Problem;
 pub use problem::Problems;
+pub(crate) use problem::visible;
 use reader::{Place, Reading, Table};
 pub use service::LogFilter;
 

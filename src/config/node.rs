@@ -182,15 +182,13 @@ fn plan(draft: Draft<'_>) -> Option<NodePlan> {
 }
 
 fn draft(mut table: Table<'_>) -> Draft<'_> {
-    const NAME_EXPECTED: &str = "string of 1 to 64 characters, none of them a control character";
+    const NAME_EXPECTED: &str = "string of 1 to 64 characters";
     const NEXT_EXPECTED: &str = "string, the name of the node that follows";
     let known = TYPES.map(|kind| kind.shape.name);
     let known_types = known.join(", ");
 
     let name = table.required(NAME, NAME_EXPECTED).and_then(|value| {
-        let right = |text: &&str| {
-            (1..=LONGEST_NAME).contains(&text.chars().count()) && !text.contains(char::is_control)
-        };
+        let right = |text: &&str| (1..=LONGEST_NAME).contains(&text.chars().count());
         let name = value.text().filter(right);
         if name.is_none() {
             value.wrong(NAME_EXPECTED);
