@@ -196,6 +196,7 @@ impl Line {
         if self.timer.is_some_and(|(_, at)| at <= now) {
             self.disarm();
         }
+        let not_begun = matches!(self.far, End::Waiting);
         self.dial(cx, now);
         if self.stages.next_wake().is_some_and(|at| at <= now) {
             let given = self.stages.timeout(now);
@@ -209,6 +210,10 @@ impl Line {
                 cx.waker().wake_by_ref();
                 break;
             }
+        }
+        if not_begun && matches!(self.far, End::Dialing(_)) {
+            // A stage began it in this turn: nobody polled it, so nobody would wake the line.
+            cx.waker().wake_by_ref();
         }
         self.look(now);
         self.judge(now);
@@ -475,7 +480,8 @@ impl Line {
         if !self.far.is_up() {
             let waiting = queued[0] + self.stages.held();
             let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
-            if cancelled || self.ends.closing() {
+            let owed = queued[1] > 0 && self.ends.delivers(Direction::Downstream);
+            if (cancelled || self.ends.closing()) && !owed {
                 self.over = self.ends.over([0, 0]).or(Some(FinishReason::PeerFinished));
                 return;
             }
