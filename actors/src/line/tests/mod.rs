@@ -1,6 +1,10 @@
 //! Lines in the test kit: their neighbours are scripted, their time is paused.
 
+mod budget;
+mod dials;
 mod ends;
+mod stages;
+mod water;
 
 use std::rc::Rc;
 use std::time::Duration;
