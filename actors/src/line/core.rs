@@ -361,11 +361,13 @@ impl Line {
         match source.poll_read(cx, into, pool) {
             Poll::Ready(Ok(0)) => {
                 self.ends.input_ended(direction);
-                if !untouched {
-                    let given = self.stages.input_ended(direction);
-                    self.absorb(given);
+                if untouched {
+                    return false;
                 }
-                false
+                let given = self.stages.input_ended(direction);
+                let more = !given.upstream.is_empty() || !given.downstream.is_empty();
+                self.absorb(given);
+                more
             }
             Poll::Ready(Ok(read)) => {
                 flow.bytes += read as u64;
