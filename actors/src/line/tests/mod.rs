@@ -3,7 +3,9 @@
 mod budget;
 mod dials;
 mod ends;
+mod property;
 mod stages;
+mod testers;
 mod water;
 
 use std::rc::Rc;

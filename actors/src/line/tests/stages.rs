@@ -167,7 +167,6 @@ fn stage_the_end_passes_the_stages_in_the_order_of_the_bytes_both_ways() {
         let client = open(&kit, vec![stage(), stage(), stage()]);
         client.offer(b"to begin with, ");
         kit.quiet().await;
-        assert!(kit.dials.is_empty(), "the last of them has seen nothing");
         client.offer(b"a question");
         client.end();
         kit.quiet().await;
