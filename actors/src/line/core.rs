@@ -245,10 +245,11 @@ impl Line {
         }
         self.publish();
         let id = self.view.id;
+        let lived = timers::now().saturating_duration_since(self.view.opened);
         self.chain
             .entry
             .metrics
-            .closed(self.view.kind, reason, self.view.opened.elapsed());
+            .closed(self.view.kind, reason, lived);
         self.worker
             .reporter
             .report(Report::Closed(Closed { id, reason }));
@@ -517,8 +518,8 @@ impl Line {
         }
         let until = *self.linger_until.get_or_insert(now + DISCARD);
         let mut dropped = ByteQueue::default();
-        let mut rounds = ROUNDS;
-        while now < until {
+        let mut rounds = if now < until { ROUNDS } else { 0 };
+        while rounds > 0 {
             match self.near.poll_read(cx, &mut dropped, &self.worker.pool) {
                 Poll::Ready(Ok(n)) if n > 0 => dropped.clear(&self.worker.pool),
                 Poll::Ready(_) => break,
