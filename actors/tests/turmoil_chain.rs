@@ -142,7 +142,8 @@ async fn talk(stage: &Stage, dice: &mut Dice, size: usize) -> Checked {
     };
     let mut got = Vec::new();
     let (done, read) = tokio::join!(sending, from.read_to_end(&mut got));
-    (done?, read?);
+    done?;
+    read?;
     assert!(got == sent, "{} bytes of {size} came back", got.len());
     stage.journal.note(format_args!("{size} bytes came back"));
     Ok(())
@@ -202,7 +203,8 @@ async fn stalled(stage: &Stage, dice: &mut Dice) -> Checked {
         to.write_all(second).await
     };
     let (done, read) = tokio::join!(sending, from.read_exact(&mut got));
-    (done?, read?);
+    done?;
+    read?;
     assert!(got == sent);
     stage.journal.note("stalled, and came through");
     Ok(())
@@ -222,7 +224,9 @@ async fn client(stage: Stage, seed: u64) -> Checked {
         talk(&stage, b, size_b),
         talk(&stage, c, size_c)
     );
-    (all.0?, all.1?, all.2?);
+    all.0?;
+    all.1?;
+    all.2?;
     cut_in_two(&stage).await?;
     talk(&stage, &mut dice, 10_000).await?;
     // Some are still there when the services stop.

@@ -107,13 +107,11 @@ impl Accept for Source {
         if let Some(code) = queue.fails {
             return Poll::Ready(Err(io::Error::from_raw_os_error(code)));
         }
-        match queue.waiting.pop_front() {
-            Some(arrival) => Poll::Ready(arrival),
-            None => {
-                queue.acceptor = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        if let Some(arrival) = queue.waiting.pop_front() {
+            return Poll::Ready(arrival);
         }
+        queue.acceptor = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 

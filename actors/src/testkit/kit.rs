@@ -97,7 +97,7 @@ impl Kit {
         ])
     }
 
-    /// A chain from a listener `in` to an EchoServer `out`, with every default.
+    /// A chain from a listener `in` to an `EchoServer` `out`, with every default.
     pub fn echo_chain(&self) -> Rc<Chain> {
         self.chain(vec![
             settings::node("in", settings::listener(any()), Some("out")),

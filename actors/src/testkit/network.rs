@@ -133,14 +133,12 @@ impl Network for Dials {
             return Err(kind.into());
         }
         let connecting = async move {
-            // Counted as pending for as long as the future is neither over nor dropped.
-            let _alive = alive;
             let wait = |time: Duration| async move {
                 if !time.is_zero() {
                     tokio::time::sleep(time).await;
                 }
             };
-            match outcome {
+            let result = match outcome {
                 Outcome::Up => Ok(socket),
                 Outcome::UpAfter(time) => {
                     wait(time).await;
@@ -151,7 +149,10 @@ impl Network for Dials {
                     Err(kind.into())
                 }
                 Outcome::FailsAtOnce(_) | Outcome::Hangs => std::future::pending().await,
-            }
+            };
+            // Counted as pending until the future is over or dropped.
+            drop(alive);
+            result
         };
         Ok((Connecting::Other(Box::pin(connecting)), taken))
     }

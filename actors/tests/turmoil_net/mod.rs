@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
 
 /// Connects through the simulation.
-pub struct SimNetwork;
+pub(crate) struct SimNetwork;
 
 impl Network for SimNetwork {
     fn connect(
@@ -72,7 +72,7 @@ struct SimListener {
 }
 
 /// Listens in the simulation.
-pub async fn listen(port: u16) -> io::Result<Acceptor> {
+pub(crate) async fn listen(port: u16) -> io::Result<Acceptor> {
     let listener = Rc::new(TcpListener::bind(("0.0.0.0", port)).await?);
     let source = SimListener {
         listener,

@@ -80,8 +80,10 @@ fn line_l04_a_close_from_the_middle_delivers_what_is_queued_then_ends_both_sides
         let (id, client) = kit.open(&kit.plain_chain());
         kit.quiet().await;
         let server = kit.dials.peer(0);
-        (client.window(3), server.window(3));
-        (client.offer(b"upstream"), server.offer(b"downstream"));
+        client.window(3);
+        server.window(3);
+        client.offer(b"upstream");
+        server.offer(b"downstream");
         kit.reported().await;
         let found = kit.actor.send(Control::FinishLine(id, FinishReason::Admin));
         assert_eq!(found.await, Ok(1));
@@ -246,5 +248,18 @@ fn line_l08_every_reason_reaches_metrics_and_log() {
         }
         assert_eq!(journal.count("line closed"), 7, "each line ends once");
         kit.assert_empty().await;
+    });
+}
+
+#[test]
+fn line_l08_a_lifetime_is_measured_in_the_time_of_the_actors() {
+    run(async |kit| {
+        let (_, client) = kit.open(&kit.plain_chain());
+        client.offer(b"x");
+        kit.pass(SECOND * 100).await;
+        client.reset();
+        kit.reported().await;
+        let lived = kit.metric(r#"lineway_line_lifetime_seconds_sum{node="in"}"#);
+        assert!((100.0..101.0).contains(&lived), "{lived}");
     });
 }

@@ -1,4 +1,4 @@
-//! Ends that are no connections: EchoServer, TesterClient, TesterServer.
+//! Ends that are no connections: `EchoServer`, `TesterClient`, `TesterServer`.
 
 use std::rc::Rc;
 
@@ -119,7 +119,7 @@ async fn carry(kit: &Kit, asks: &Peer, answers: &Peer, corrupt: Option<usize>) {
     }
 }
 
-/// A TesterClient before a connector, a listener before a TesterServer, and the test between.
+/// A `TesterClient` before a connector, a listener before a `TesterServer`, and the test between.
 async fn over_the_network(kit: &Kit, corrupt: Option<usize>) {
     const CHUNKS: usize = 9;
     let connector = settings::connector(([198, 51, 100, 1], 80).into());
