@@ -7,6 +7,7 @@ use lineway_wire::units::Millis;
 
 use super::{OFF, SECOND, bytes, chain_with, marks};
 use crate::line::pool::BUFFER;
+use crate::registry::LineState;
 use crate::testkit::{Outcome, run};
 
 #[test]
@@ -116,7 +117,7 @@ fn line_l09_a_reset_behind_an_end_of_input_is_seen() {
 fn line_l09_a_server_that_resets_while_it_is_not_read_is_seen() {
     run(async |kit| {
         let chain = chain_with(&kit, |entry, _| marks(&mut entry.socket, 50_000, 20_000));
-        let (_, client) = kit.open(&chain);
+        let (id, client) = kit.open(&chain);
         kit.quiet().await;
         let server = kit.dials.peer(0);
         client.window(0);
@@ -124,6 +125,8 @@ fn line_l09_a_server_that_resets_while_it_is_not_read_is_seen() {
         kit.quiet().await;
         server.reset();
         kit.pass(Duration::from_millis(1100)).await;
+        let state = kit.line(id).map(|line| line.state());
+        assert_eq!(state, Some(LineState::Closing), "seen within a second");
         assert!(!client.is_dropped(), "L02: what it sent before is owed");
         client.open_window();
         kit.quiet().await;
