@@ -196,17 +196,26 @@ impl Listener {
             let accepted = self.acceptor.borrow_mut().poll_accept(cx);
             match accepted {
                 Poll::Pending if self.retiring => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    // Nobody waits, and nothing was out: a node that nobody is sent to because it
+                    // is not ready must not wait for a client to be ready again.
+                    self.recovered();
+                    return Poll::Pending;
+                }
                 Poll::Ready(Ok((socket, peer))) => {
                     self.recovered();
                     self.open(socket, peer, descriptors, count);
                 }
                 Poll::Ready(Err(error)) => {
-                    let error = (AcceptError::of(&error), error);
-                    if error.0.is_exhaustion() {
-                        self.out_of(error.0, &error.1.to_string());
+                    let kind = AcceptError::of(&error);
+                    if kind.is_exhaustion() {
+                        self.out_of(kind, &error.to_string());
                     } else {
-                        self.chain.entry.metrics.accept_error(error.0);
+                        self.chain.entry.metrics.accept_error(kind);
+                        if kind == AcceptError::Other {
+                            // It may be there to stay.
+                            self.rest(REST[0]);
+                        }
                     }
                 }
             }
@@ -298,37 +307,4 @@ impl Handler<Retire> for Listener {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{LineLimit, Sources};
-    use crate::metrics::Refused;
-
-    fn sources(white: &[&str], black: &[&str]) -> Sources {
-        let nets = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
-        Sources {
-            white: nets(white),
-            black: nets(black),
-        }
-    }
-
-    #[test]
-    fn tcp_lists_know_networks_and_v4_mapped_sources() {
-        let lists = sources(&["10.0.0.0/8", "2001:db8::/32"], &["10.9.0.0/16"]);
-        let refuse = |ip: &str| lists.refuse(ip.parse().unwrap());
-        assert_eq!(refuse("10.1.2.3"), None);
-        assert_eq!(refuse("::ffff:10.1.2.3"), None);
-        assert_eq!(refuse("10.9.0.1"), Some(Refused::Blacklist));
-        assert_eq!(refuse("::ffff:10.9.0.1"), Some(Refused::Blacklist));
-        assert_eq!(refuse("192.0.2.1"), Some(Refused::NotWhitelisted));
-        assert_eq!(refuse("2001:db8::1"), None);
-        assert_eq!(sources(&[], &[]).refuse("192.0.2.1".parse().unwrap()), None);
-    }
-
-    #[test]
-    fn tcp_max_lines_counts_live_lines_alone() {
-        let limit = LineLimit::default();
-        let first = limit.take(Some(1));
-        assert!(first.is_some() && limit.take(Some(1)).is_none());
-        drop(first);
-        assert!(limit.take(Some(1)).is_some());
-    }
-}
+mod tests;

@@ -113,7 +113,7 @@ impl LineView {
             node,
             maker,
             peer,
-            opened: Instant::now(),
+            opened: tokio::time::Instant::now().into_std(),
             opened_at: SystemTime::now(),
             state: AtomicU8::new(LineState::Opening as u8),
             bytes: Default::default(),

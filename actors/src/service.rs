@@ -348,3 +348,6 @@ fn tester_lines(plan: &Plan, workers: usize) -> usize {
     };
     plan.nodes.iter().map(lines).sum::<usize>() * workers
 }
+
+#[cfg(test)]
+mod tests;

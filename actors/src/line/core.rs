@@ -196,6 +196,7 @@ impl Line {
         if self.timer.is_some_and(|(_, at)| at <= now) {
             self.disarm();
         }
+        let not_begun = matches!(self.far, End::Waiting);
         self.dial(cx, now);
         if self.stages.next_wake().is_some_and(|at| at <= now) {
             let given = self.stages.timeout(now);
@@ -209,6 +210,10 @@ impl Line {
                 cx.waker().wake_by_ref();
                 break;
             }
+        }
+        if not_begun && matches!(self.far, End::Dialing(_)) {
+            // A stage began it in this turn: nobody polled it, so nobody would wake the line.
+            cx.waker().wake_by_ref();
         }
         self.look(now);
         self.judge(now);
@@ -240,10 +245,11 @@ impl Line {
         }
         self.publish();
         let id = self.view.id;
+        let lived = timers::now().saturating_duration_since(self.view.opened);
         self.chain
             .entry
             .metrics
-            .closed(self.view.kind, reason, self.view.opened.elapsed());
+            .closed(self.view.kind, reason, lived);
         self.worker
             .reporter
             .report(Report::Closed(Closed { id, reason }));
@@ -356,11 +362,13 @@ impl Line {
         match source.poll_read(cx, into, pool) {
             Poll::Ready(Ok(0)) => {
                 self.ends.input_ended(direction);
-                if !untouched {
-                    let given = self.stages.input_ended(direction);
-                    self.absorb(given);
+                if untouched {
+                    return false;
                 }
-                false
+                let given = self.stages.input_ended(direction);
+                let more = !given.upstream.is_empty() || !given.downstream.is_empty();
+                self.absorb(given);
+                more
             }
             Poll::Ready(Ok(read)) => {
                 flow.bytes += read as u64;
@@ -475,7 +483,8 @@ impl Line {
         if !self.far.is_up() {
             let waiting = queued[0] + self.stages.held();
             let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
-            if cancelled || self.ends.closing() {
+            let owed = queued[1] > 0 && self.ends.delivers(Direction::Downstream);
+            if (cancelled || self.ends.closing()) && !owed {
                 self.over = self.ends.over([0, 0]).or(Some(FinishReason::PeerFinished));
                 return;
             }
@@ -509,8 +518,8 @@ impl Line {
         }
         let until = *self.linger_until.get_or_insert(now + DISCARD);
         let mut dropped = ByteQueue::default();
-        let mut rounds = ROUNDS;
-        while now < until {
+        let mut rounds = if now < until { ROUNDS } else { 0 };
+        while rounds > 0 {
             match self.near.poll_read(cx, &mut dropped, &self.worker.pool) {
                 Poll::Ready(Ok(n)) if n > 0 => dropped.clear(&self.worker.pool),
                 Poll::Ready(_) => break,

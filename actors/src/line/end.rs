@@ -115,7 +115,10 @@ impl End {
                 tester.end();
                 Poll::Ready(Ok(()))
             }
-            Self::TesterClient(_) => Poll::Ready(Ok(())),
+            Self::TesterClient(tester) => {
+                tester.end();
+                Poll::Ready(Ok(()))
+            }
             Self::Dialing(_) | Self::Waiting => Poll::Pending,
         }
     }

@@ -29,3 +29,6 @@ pub use pool::Pool;
 pub use queue::ByteQueue;
 pub use stage::{Stage, StageOut};
 pub use tester::{TesterClient, TesterOutcome, Testers};
+
+#[cfg(test)]
+mod tests;

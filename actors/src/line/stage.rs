@@ -86,6 +86,16 @@ struct Place {
     kept: [ByteQueue; 2],
 }
 
+impl Place {
+    /// What a stage kept goes on untouched once it is done, behind what it gave.
+    fn let_go(&mut self, given: &mut Given) {
+        if self.stage.done() {
+            self.kept[Direction::Upstream as usize].move_to(&mut given.upstream);
+            self.kept[Direction::Downstream as usize].move_to(&mut given.downstream);
+        }
+    }
+}
+
 impl Stages {
     /// Stages in the order of the chain.
     pub fn new(stages: Vec<Box<dyn Stage>>) -> Self {
@@ -123,7 +133,7 @@ impl Stages {
 
     /// The input of this direction ended.
     pub fn input_ended(&mut self, direction: Direction) -> Given {
-        self.each(|stage, out| stage.input_ended(direction, out))
+        self.each(direction, |stage, out| stage.input_ended(direction, out))
     }
 
     /// The earliest time that a stage wants.
@@ -136,7 +146,7 @@ impl Stages {
 
     /// Wakes the stages whose time has come.
     pub fn timeout(&mut self, now: Instant) -> Given {
-        self.each(|stage, out| {
+        self.each(Direction::Upstream, |stage, out| {
             if stage.next_wake().is_some_and(|at| now >= at) {
                 stage.timeout(now, out);
             }
@@ -176,17 +186,18 @@ impl Stages {
         };
         let place = &mut self.places[at];
         let mut given = Given::default();
+        if place.stage.done() {
+            // Done in this very call, and still in its place: it is passed by.
+            input.move_to(StageOut::new(&mut given).towards(direction));
+            return self.spread(at, given, total);
+        }
         let mut whole = std::mem::take(&mut place.kept[direction as usize]);
         input.move_to(&mut whole);
         place
             .stage
             .payload(direction, &mut whole, &mut StageOut::new(&mut given));
         place.kept[direction as usize] = whole;
-        if place.stage.done() {
-            // What it kept goes on untouched, behind what it gave.
-            place.kept[Direction::Upstream as usize].move_to(&mut given.upstream);
-            place.kept[Direction::Downstream as usize].move_to(&mut given.downstream);
-        }
+        place.let_go(&mut given);
         self.spread(at, given, total);
     }
 
@@ -206,11 +217,23 @@ impl Stages {
         }
     }
 
-    fn each(&mut self, mut call: impl FnMut(&mut dyn Stage, &mut StageOut<'_>)) -> Given {
+    /// Calls every stage, in the order in which bytes of this direction pass them.
+    fn each(
+        &mut self,
+        direction: Direction,
+        mut call: impl FnMut(&mut dyn Stage, &mut StageOut<'_>),
+    ) -> Given {
         let mut total = Given::default();
-        for at in 0..self.places.len() {
+        let mut next = self.first(direction);
+        while let Some(at) = next {
+            next = self.after(direction, at);
             let mut given = Given::default();
-            call(&mut *self.places[at].stage, &mut StageOut::new(&mut given));
+            let place = &mut self.places[at];
+            if place.stage.done() {
+                continue;
+            }
+            call(&mut *place.stage, &mut StageOut::new(&mut given));
+            place.let_go(&mut given);
             self.spread(at, given, &mut total);
         }
         self.places.retain(|place| !place.stage.done());

@@ -82,6 +82,7 @@ pub struct TesterClient {
     response: Pattern,
     established: bool,
     wrong: bool,
+    ended: bool,
     reader: Option<Waker>,
 }
 
@@ -93,6 +94,7 @@ impl TesterClient {
             response: Pattern::new(Role::Response, flow, chunks),
             established: false,
             wrong: false,
+            ended: false,
             reader: None,
         }
     }
@@ -111,6 +113,12 @@ impl TesterClient {
         self.wake();
     }
 
+    /// The server ended: whatever is missing of its response will not come.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.wake();
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.reader.take() {
             waker.wake();
@@ -123,11 +131,11 @@ impl TesterClient {
         queue: &mut ByteQueue,
         pool: &Pool,
     ) -> Poll<usize> {
+        if self.response.done() || self.ended {
+            return Poll::Ready(0);
+        }
         if self.established && !self.request.done() {
             return Poll::Ready(produce(&mut self.request, queue, pool));
-        }
-        if self.response.done() {
-            return Poll::Ready(0);
         }
         self.reader = Some(cx.waker().clone());
         Poll::Pending

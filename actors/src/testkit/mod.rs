@@ -1,3 +1,26 @@
 //! The kit that tests actors: it plays the neighbours of any of them, the network and the clock.
+//!
+//! - [`Peer`] is the far side of a scripted [`Socket`](crate::net::Socket): it offers bytes, takes
+//!   them, stalls, half-closes, resets, panics, and sees what the line did.
+//! - [`Dials`] is a [`Network`](crate::net::Network) whose connects come out as they are told to.
+//! - [`Arrivals`] is an [`Accept`](crate::net::Accept) source of connections and errors.
+//! - [`Kit`] is a worker with its supervisor in which all of these meet, on one thread. Under
+//!   paused time (`run`, with the feature `testkit`) a wait of an hour takes no time, and
+//!   [`Kit::quiet`] returns when nobody has anything left to do.
+//! - [`Journal`] keeps the log with virtual times, to be compared between two runs.
+//! - [`settings`] has the documented default of every setting.
 
+mod accept;
+mod journal;
+mod kit;
+mod network;
 pub mod settings;
+mod socket;
+
+pub use accept::Arrivals;
+pub use journal::Journal;
+pub use kit::Kit;
+#[cfg(any(test, feature = "testkit"))]
+pub use kit::run;
+pub use network::{Dials, Outcome};
+pub use socket::{Peer, socket};

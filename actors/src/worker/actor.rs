@@ -78,21 +78,24 @@ pub struct WorkerActor {
 impl WorkerActor {
     /// Starts the actor of a worker on this thread, and its supervision.
     pub fn start(worker: Rc<Worker>) -> Addr<Self> {
-        let actors = worker.board.metrics.actors().clone();
-        let handle = worker.board.supervisor.clone();
-        let index = worker.index;
-        let addr = spawn::start(
-            ActorKind::Worker,
-            &actors,
-            |_| Self {
-                worker,
-                nodes: HashMap::new(),
-                chains: HashMap::new(),
-                limits: HashMap::new(),
-                listening: HashMap::new(),
-            },
-            |_| {},
-        );
+        Self::new(worker).run()
+    }
+
+    fn new(worker: Rc<Worker>) -> Self {
+        Self {
+            worker,
+            nodes: HashMap::new(),
+            chains: HashMap::new(),
+            limits: HashMap::new(),
+            listening: HashMap::new(),
+        }
+    }
+
+    fn run(self) -> Addr<Self> {
+        let actors = self.worker.board.metrics.actors().clone();
+        let handle = self.worker.board.supervisor.clone();
+        let index = self.worker.index;
+        let addr = spawn::start(ActorKind::Worker, &actors, |_| self, |_| {});
         handle.attach(Attach {
             worker: index,
             expired: addr.clone().recipient(),
@@ -358,3 +361,6 @@ impl Handler<StartAgain> for WorkerActor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ mod reporter;
 pub mod timers;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ pub struct Worker {
     pub network: Rc<dyn Network>,
     /// How its names are resolved.
     pub names: RefCell<Rc<dyn Names>>,
-    lines: RefCell<HashMap<u64, LiveLine>>,
+    /// By number, so that lines are told things in the same order in every run.
+    lines: RefCell<BTreeMap<u64, LiveLine>>,
     numbers: Cell<u64>,
     stopping: Cell<bool>,
 }

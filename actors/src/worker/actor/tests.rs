@@ -1,0 +1,220 @@
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::*;
+use crate::testkit::{Arrivals, Kit, run, settings};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn listener(name: &str, port: u16, next: &str) -> NodePlan {
+    let at = ([192, 0, 2, 9], port).into();
+    settings::node(name, settings::listener(at), Some(next))
+}
+
+fn connector(name: &str, port: u16) -> NodePlan {
+    let to = ([198, 51, 100, 1], port).into();
+    settings::node(name, settings::connector(to), None)
+}
+
+fn echo(name: &str) -> NodePlan {
+    settings::node(name, NodeSettings::EchoServer, None)
+}
+
+/// Starts the actor of the kit's worker with this plan; the test plays the clients of every
+/// address, in the order of the plan.
+fn start(kit: &Kit, plan: &Plan) -> (Addr<WorkerActor>, Vec<Arrivals>) {
+    let mut actor = WorkerActor::new(Rc::clone(&kit.worker));
+    actor.build_nodes(plan);
+    actor.build_chains(plan);
+    let mut all = Vec::new();
+    for key in plan.nodes.iter().flat_map(NodePlan::listen_keys) {
+        let (acceptor, arrivals) = Arrivals::new();
+        actor.accept_on(plan, key, acceptor);
+        all.push(arrivals);
+    }
+    (actor.run(), all)
+}
+
+fn install(plan: Plan) -> Install {
+    Install {
+        plan: Arc::new(plan),
+        listen: Vec::new(),
+        limits: HashMap::new(),
+        start_testers: false,
+    }
+}
+
+#[test]
+fn case_m12_a_worker_whose_mailbox_was_full_hears_again() {
+    run(async |kit| {
+        let (worker, _) = start(&kit, &settings::plan(Vec::new()));
+        kit.quiet().await;
+        let handled = Arc::new(AtomicU32::new(0));
+        let burst = (0..160).map(|_| worker.try_send(Probe(Arc::clone(&handled))));
+        let taken = burst.flatten().count();
+        assert!(taken < 160, "it was never full");
+        kit.pass(SECOND).await;
+        assert_eq!(handled.load(Relaxed) as usize, taken);
+        for _ in 0..50 {
+            assert_eq!(worker.send(Control::CountLines).await, Ok(0));
+        }
+    });
+}
+
+/// Counts.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Probe(Arc<AtomicU32>);
+
+impl Handler<Probe> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, probe: Probe, _: &mut Self::Context) {
+        probe.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_listener_that_panicked_is_started_again_on_its_socket_and_lines_live_on() {
+    run(async |kit| {
+        let plan = settings::plan(vec![
+            listener("in", 7000, "out"),
+            listener("other", 7001, "out"),
+            echo("out"),
+        ]);
+        let (_worker, arrivals) = start(&kit, &plan);
+        let before = arrivals[0].connect();
+        kit.quiet().await;
+        arrivals[0].explode();
+        kit.quiet().await;
+        let restarts = r#"lineway_actor_restarts_total{kind="listener"}"#;
+        let panics = r#"lineway_actor_panics_total{kind="listener"}"#;
+        assert!((kit.metric(panics) - 1.0).abs() < 0.5);
+        let waiting = arrivals[0].connect();
+        let neighbour = arrivals[1].connect();
+        kit.pass(SECOND * 3).await;
+        assert!((kit.metric(restarts) - 1.0).abs() < 0.5);
+        assert!(!arrivals[0].is_dropped(), "the socket outlives its actor");
+        for client in [&before, &waiting, &neighbour] {
+            client.offer(b"hello");
+            kit.quiet().await;
+            assert_eq!(client.take(), b"hello");
+        }
+    });
+}
+
+#[test]
+fn a_reload_keeps_lines_of_what_did_not_change_and_retires_the_others() {
+    run(async |kit| {
+        let first = settings::plan(vec![
+            listener("kept", 7000, "a"),
+            listener("changed", 7001, "b"),
+            listener("removed", 7002, "a"),
+            connector("a", 1),
+            connector("b", 2),
+        ]);
+        let (worker, arrivals) = start(&kit, &first);
+        let lines: Vec<_> = arrivals.iter().map(Arrivals::connect).collect();
+        kit.quiet().await;
+        let late = arrivals[2].connect();
+        let second = settings::plan(vec![
+            listener("kept", 7000, "a"),
+            listener("changed", 7001, "b"),
+            connector("a", 1),
+            connector("b", 3),
+        ]);
+        worker.send(install(second)).await.unwrap();
+        kit.quiet().await;
+        assert!(arrivals[2].is_dropped(), "the removed listener is closed");
+        assert!(!late.is_dropped(), "T01: what waited was accepted first");
+        let after = arrivals[1].connect();
+        kit.quiet().await;
+        let ports: Vec<_> = kit
+            .dials
+            .addresses()
+            .iter()
+            .map(std::net::SocketAddr::port)
+            .collect();
+        assert_eq!(ports, [1, 2, 1, 1, 3]);
+        assert_eq!(worker.send(Control::CountLines).await, Ok(5));
+        let retired = Control::FinishRetired(FinishReason::Drain);
+        assert_eq!(worker.send(retired).await, Ok(3));
+        kit.quiet().await;
+        assert!(lines[1].is_dropped() && lines[2].is_dropped() && late.is_dropped());
+        for (client, dialled) in [(&lines[0], 0), (&after, 4)] {
+            client.offer(b"alive");
+            kit.quiet().await;
+            assert_eq!(kit.dials.peer(dialled).take(), b"alive");
+        }
+    });
+}
+
+#[test]
+fn a_listener_whose_settings_change_keeps_its_socket_and_serves_by_the_new_ones() {
+    run(async |kit| {
+        let first = settings::plan(vec![listener("in", 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &first);
+        let before = arrivals[0].connect();
+        kit.quiet().await;
+        let mut second = first.clone();
+        let NodeSettings::TcpListener(entry) = &mut second.nodes[0].settings else {
+            unreachable!("it is a listener")
+        };
+        entry.blacklist = vec!["192.0.2.0/24".parse().unwrap()];
+        worker.send(install(second)).await.unwrap();
+        let after = arrivals[0].connect();
+        kit.quiet().await;
+        assert!(!arrivals[0].is_dropped() && after.is_dropped());
+        before.offer(b"alive");
+        kit.quiet().await;
+        assert_eq!(before.take(), b"alive");
+    });
+}
+
+#[test]
+fn a_worker_stops_listening_and_its_lines_go_on_until_they_are_ended() {
+    run(async |kit| {
+        let plan = settings::plan(vec![listener("in", 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &plan);
+        let line = arrivals[0].connect();
+        kit.quiet().await;
+        assert_eq!(worker.send(Control::StopListening).await, Ok(1));
+        kit.quiet().await;
+        assert!(arrivals[0].is_dropped());
+        line.offer(b"alive");
+        kit.quiet().await;
+        assert_eq!(line.take(), b"alive");
+        let all = Control::FinishLines(FinishReason::Drain);
+        assert_eq!(worker.send(all).await, Ok(1));
+        kit.assert_empty().await;
+        assert!(line.is_dropped());
+    });
+}
+
+#[test]
+fn tester_lines_start_with_the_service_and_not_with_a_reload() {
+    run(async |kit| {
+        let mut tester = settings::tester();
+        (tester.lines, tester.chunk_count) = (3, 8);
+        let plan = settings::plan(vec![
+            settings::node(
+                "in",
+                NodeSettings::TesterClient(tester.clone()),
+                Some("out"),
+            ),
+            settings::node("out", NodeSettings::TesterServer(tester), None),
+        ]);
+        let (worker, _) = start(&kit, &settings::plan(Vec::new()));
+        kit.board.testers.expect(3);
+        let started = Install {
+            start_testers: true,
+            ..install(plan.clone())
+        };
+        worker.send(started).await.unwrap();
+        assert!(kit.board.testers.all_reported().await);
+        worker.send(install(plan)).await.unwrap();
+        kit.pass(SECOND).await;
+        assert_eq!(kit.board.testers.score(), (3, 0));
+        kit.assert_empty().await;
+    });
+}
