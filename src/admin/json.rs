@@ -18,7 +18,9 @@ use super::{Context, NotReady};
 
 /// The document of a value that can always be written.
 pub(super) fn document(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
+    serde_json::to_vec(value)
+        .map(Bytes::from)
+        .unwrap_or_default()
 }
 
 /// A text that only appears as JSON string.
@@ -38,7 +40,10 @@ struct Both<T> {
 
 impl<T> Both<T> {
     fn of(value: impl Fn(Direction) -> T) -> Self {
-        Self { upstream: value(Upstream), downstream: value(Downstream) }
+        Self {
+            upstream: value(Upstream),
+            downstream: value(Downstream),
+        }
     }
 }
 
@@ -111,12 +116,18 @@ impl LinesPage {
         let more = lines.len() > query.limit;
         lines.truncate(query.limit);
         let last = lines.last().map(|line| line.id);
-        Self { total, next: if more { last } else { None }, lines }
+        Self {
+            total,
+            next: if more { last } else { None },
+            lines,
+        }
     }
 
     /// What stands before the first line.
     pub(super) fn head(&self) -> Vec<u8> {
-        let next = self.next.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+        let next = self
+            .next
+            .map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         format!("{{\"total\":{},\"next\":{next},\"lines\":[", self.total).into_bytes()
     }
 }
@@ -180,15 +191,15 @@ pub(super) fn nodes(context: &Context) -> Bytes {
             .collect(),
         lines_open: lines.len(),
     };
-    let nodes = plan.nodes.iter().map(|node| self::node(node, &not_ready, &open)).collect();
+    let nodes = plan
+        .nodes
+        .iter()
+        .map(|node| self::node(node, &not_ready, &open))
+        .collect();
     document(&Nodes { service, nodes })
 }
 
-fn node<'a>(
-    node: &'a NodePlan,
-    not_ready: &[NotReady],
-    open: &HashMap<&str, usize>,
-) -> Node<'a> {
+fn node<'a>(node: &'a NodePlan, not_ready: &[NotReady], open: &HashMap<&str, usize>) -> Node<'a> {
     let reasons: Vec<&str> = not_ready
         .iter()
         .filter(|not| not.node.as_ref() == Some(&node.name))
@@ -213,18 +224,25 @@ fn summary(settings: &NodeSettings) -> Summary {
                 std::net::IpAddr::V4(ip) => format!("{ip}:{port}"),
                 std::net::IpAddr::V6(ip) => format!("[{ip}]:{port}"),
             };
-            Summary { listen: ports.into_iter().map(address).collect(), ..Summary::default() }
+            Summary {
+                listen: ports.into_iter().map(address).collect(),
+                ..Summary::default()
+            }
         }
         NodeSettings::TcpConnector(connector) => {
             let targets = connector.targets.iter().map(|target| match &target.host {
                 Host::Ip(ip) => SocketAddr::new(*ip, target.port.get()).to_string(),
                 Host::Name(name) => format!("{name}:{}", target.port),
             });
-            Summary { connect: targets.collect(), ..Summary::default() }
+            Summary {
+                connect: targets.collect(),
+                ..Summary::default()
+            }
         }
-        NodeSettings::TesterClient(tester) => {
-            Summary { lines: Some(tester.lines), ..Summary::default() }
-        }
+        NodeSettings::TesterClient(tester) => Summary {
+            lines: Some(tester.lines),
+            ..Summary::default()
+        },
         NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }
 }
@@ -262,7 +280,10 @@ mod tests {
             port_ranges(&ports)
         };
         assert_eq!(ports(&[7000]), ["7000"]);
-        assert_eq!(ports(&[9000, 7001, 7000, 7002, 65535]), ["7000-7002", "9000", "65535"]);
+        assert_eq!(
+            ports(&[9000, 7001, 7000, 7002, 65535]),
+            ["7000-7002", "9000", "65535"]
+        );
         assert_eq!(ports(&(1..=65535).collect::<Vec<_>>()), ["1-65535"]);
     }
 }

@@ -52,7 +52,12 @@ impl Server {
         let address = listener.local_addr()?;
         let connections = Reserve::new(RESERVED_CONNECTIONS)?;
         let metrics = Reserve::new(RESERVED_FOR_METRICS)?;
-        Ok(Self { listener, address, connections, metrics })
+        Ok(Self {
+            listener,
+            address,
+            connections,
+            metrics,
+        })
     }
 
     /// The address that it listens on; for port 0 with the port that the system chose.
@@ -74,7 +79,10 @@ impl Server {
         let listener = TcpListener::from_std(self.listener)?;
         let mut accepting = Accepting {
             address: self.address,
-            site: Rc::new(Site { context, spare: self.metrics.clone() }),
+            site: Rc::new(Site {
+                context,
+                spare: self.metrics.clone(),
+            }),
             table: Table::default(),
             tasks: JoinSet::new(),
             reserve: self.connections.clone(),
@@ -135,13 +143,19 @@ impl Accepting {
     }
 
     fn start(&mut self, stream: TcpStream, lent: Option<Lent>) {
-        let Ok(local) = stream.local_addr() else { return };
+        let Ok(local) = stream.local_addr() else {
+            return;
+        };
         // An answer is written at once and whole; a socket that refuses is only slower.
         let _ = stream.set_nodelay(true);
-        let arrival = Arrival { listening: self.address, local: local.ip() };
+        let arrival = Arrival {
+            listening: self.address,
+            local: local.ip(),
+        };
         let entry = self.table.enter(lent.is_some());
         let site = Rc::clone(&self.site);
-        self.tasks.spawn_local(connection::serve(stream, arrival, site, entry, lent));
+        self.tasks
+            .spawn_local(connection::serve(stream, arrival, site, entry, lent));
     }
 
     /// A connection could not be accepted: with a descriptor of the reserve it may go (M-11).
@@ -153,6 +167,7 @@ impl Accepting {
             match self.reserve.lend() {
                 Some(lent) => {
                     if let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+                        self.rest.over();
                         self.start(stream, Some(lent));
                         return;
                     }
