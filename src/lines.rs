@@ -1,13 +1,331 @@
-//! `lineway lines`: the live lines of a running service.
+//! `lineway lines`: the live lines of a running service, from its admin interface.
 
-use std::net::SocketAddr;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Asks the admin interface at `admin` for the live lines and prints them.
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::header::HOST;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use unicode_width::UnicodeWidthStr;
+
+/// Lines that one request asks for.
+const PAGE: usize = 10_000;
+/// The longest answer that is read.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// The arguments of `lineway lines`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Print the lines as JSON, as the service gives them
+    #[arg(long)]
+    pub json: bool,
+    /// Ask the service whose admin interface has this address
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<SocketAddr>,
+    /// Find the address in this configuration, at `[admin] listen`
+    #[arg(long, value_name = "FILE", conflicts_with = "admin")]
+    pub config: Option<PathBuf>,
+}
+
+/// Prints the live lines of the service whose admin interface is at `admin`.
 ///
 /// # Errors
-/// The service can not be reached, or its answer can not be read.
-pub fn run(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
-    let _ = json;
-    anyhow::bail!("{admin}: not built yet")
+/// No service answers there, what answers is no Lineway, or the output can not be written.
+pub fn run(args: &Args, admin: SocketAddr) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let pages = runtime.block_on(fetch(reachable(admin)))?;
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let printed = print(&pages, args.json, &mut output).and_then(|()| output.flush());
+    match printed {
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        printed => printed
+            .map(|()| ExitCode::SUCCESS)
+            .context("could not print the lines"),
+    }
 }
+
+/// A service that listens on every address is asked on the loopback address.
+fn reachable(admin: SocketAddr) -> SocketAddr {
+    let ip = match admin.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, admin.port())
+}
+
+/// One page of `/api/lines`.
+#[derive(Deserialize)]
+pub(crate) struct Page {
+    total: usize,
+    next: Option<String>,
+    pub(crate) lines: Vec<Box<RawValue>>,
+}
+
+/// What the table shows of a line.
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    kind: String,
+    node: String,
+    peer: Option<String>,
+    age_seconds: f64,
+    state: String,
+    bytes: Both<u64>,
+    queued: Both<u64>,
+    paused: Both<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Both<T> {
+    upstream: T,
+    downstream: T,
+}
+
+/// Every page, in order.
+pub(crate) async fn fetch(admin: SocketAddr) -> anyhow::Result<Vec<Page>> {
+    let none = || format!("no service answers at {admin}; is it running? --admin names another");
+    let connecting = timeout(CONNECT_TIME, TcpStream::connect(admin)).await;
+    let stream = connecting.with_context(none)?.with_context(none)?;
+    let (mut client, connection) = http1::Builder::new()
+        .handshake(TokioIo::new(stream))
+        .await
+        .with_context(none)?;
+    let talk = async {
+        let mut pages: Vec<Page> = Vec::new();
+        loop {
+            let next = pages.last().map(|page| page.next.clone());
+            let after = match next {
+                None => String::new(),
+                Some(Some(id)) => {
+                    format!(
+                        "&after={}",
+                        form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>()
+                    )
+                }
+                Some(None) => return Ok(pages),
+            };
+            let request = Request::get(format!("/api/lines?limit={PAGE}{after}"))
+                .header(HOST, admin.to_string())
+                .body(Empty::<Bytes>::new())?;
+            client.ready().await.with_context(none)?;
+            let page = timeout(ANSWER_TIME, page(&mut client, request))
+                .await
+                .with_context(|| format!("the service at {admin} takes too long to answer"))?
+                .with_context(|| format!("the service at {admin} gave no list of lines"))?;
+            if page.lines.is_empty() && page.next.is_some() {
+                bail!("the service at {admin} gave a page without lines that is not the last");
+            }
+            pages.push(page);
+        }
+    };
+    tokio::pin!(connection, talk);
+    tokio::select! {
+        biased;
+        pages = &mut talk => return pages,
+        // The answer of a connection that ended may be there already.
+        _ = &mut connection => {}
+    }
+    talk.await
+}
+
+async fn page(
+    client: &mut http1::SendRequest<Empty<Bytes>>,
+    request: Request<Empty<Bytes>>,
+) -> anyhow::Result<Page> {
+    let response = client.send_request(request).await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), MAX_ANSWER)
+        .collect()
+        .await;
+    let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
+    if status != StatusCode::OK {
+        bail!("it answered {status}");
+    }
+    serde_json::from_slice(&body).context("it is no Lineway of this version")
+}
+
+fn print(pages: &[Page], json: bool, output: &mut impl Write) -> io::Result<()> {
+    if json {
+        print_json(pages, output)
+    } else {
+        print_table(pages, output)
+    }
+}
+
+/// One document with the lines of all pages, as they were served.
+fn print_json(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
+    let total: usize = pages.iter().map(|page| page.lines.len()).sum();
+    write!(output, "{{\"total\":{total},\"next\":null,\"lines\":[")?;
+    let mut comma = "";
+    for line in pages.iter().flat_map(|page| &page.lines) {
+        write!(output, "{comma}\n{line}")?;
+        comma = ",";
+    }
+    output.write_all(if comma.is_empty() { b"]}\n" } else { b"\n]}\n" })
+}
+
+const HEADS: [&str; 10] = [
+    "LINE",
+    "KIND",
+    "NODE",
+    "PEER",
+    "AGE",
+    "STATE",
+    "UPSTREAM",
+    "DOWNSTREAM",
+    "QUEUED",
+    "PAUSED",
+];
+/// Which columns are numbers.
+const RIGHT: [bool; 10] = [
+    false, false, false, false, true, false, true, true, true, false,
+];
+
+fn print_table(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let rows = pages.iter().flat_map(|page| &page.lines);
+    let rows = rows.map(|line| serde_json::from_str::<Line>(line.get()).map(cells));
+    let rows: Vec<[String; 10]> = rows.collect::<Result<_, _>>().map_err(wrong)?;
+    if rows.is_empty() {
+        return writeln!(output, "no open lines");
+    }
+    let mut widths = HEADS.map(str::len);
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    print_row(&HEADS, &widths, output)?;
+    for row in &rows {
+        print_row(&row.each_ref().map(String::as_str), &widths, output)?;
+    }
+    // Lines that were opened or closed between two pages are not in all of them.
+    let total = pages.last().map_or(0, |page| page.total);
+    if pages.len() > 1 && total != rows.len() {
+        writeln!(
+            output,
+            "{} lines listed, {total} open at the end",
+            rows.len()
+        )?;
+    }
+    Ok(())
+}
+
+fn print_row(cells: &[&str; 10], widths: &[usize; 10], output: &mut impl Write) -> io::Result<()> {
+    let mut text = String::new();
+    for ((cell, width), right) in cells.iter().zip(widths).zip(RIGHT) {
+        if !text.is_empty() {
+            text.push_str("  ");
+        }
+        let space = width.saturating_sub(cell.width());
+        if right {
+            text.extend(std::iter::repeat_n(' ', space));
+        }
+        text.push_str(cell);
+        if !right {
+            text.extend(std::iter::repeat_n(' ', space));
+        }
+    }
+    writeln!(output, "{}", text.trim_end())
+}
+
+fn cells(line: Line) -> [String; 10] {
+    let queued = line.queued.upstream.saturating_add(line.queued.downstream);
+    let mut paused: Vec<String> = Vec::new();
+    for (arrow, reasons) in [
+        ("up", &line.paused.upstream),
+        ("down", &line.paused.downstream),
+    ] {
+        if !reasons.is_empty() {
+            paused.push(format!("{arrow}:{}", reasons.join("+")));
+        }
+    }
+    [
+        printable(&line.id),
+        printable(&line.kind),
+        printable(&line.node),
+        line.peer.as_deref().map_or_else(|| "-".into(), printable),
+        duration(line.age_seconds),
+        printable(&line.state),
+        bytes(line.bytes.upstream),
+        bytes(line.bytes.downstream),
+        if queued == 0 {
+            "-".into()
+        } else {
+            bytes(queued)
+        },
+        if paused.is_empty() {
+            "-".into()
+        } else {
+            printable(&paused.join(" "))
+        },
+    ]
+}
+
+/// A text that changes nothing on a terminal: neither colours nor the direction of writing.
+fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
+        if c.is_control() || turns {
+            // Writing to a string does not fail.
+            let _ = write!(safe, "{}", c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// Three digits and a unit.
+fn bytes(count: u64) -> String {
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut number = count as f64 / 1024.0;
+    let mut unit = 0;
+    while number >= 999.5 {
+        number /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if number < 9.995 {
+        2
+    } else {
+        usize::from(number < 99.95)
+    };
+    format!("{number:.decimals$} {}", units[unit])
+}
+
+/// The two largest units of a time.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.max(0.0) as u64;
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, hours, minutes) => format!("{hours}h{minutes:02}m"),
+        (days, hours, _) => format!("{days}d{hours:02}h"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

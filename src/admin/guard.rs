@@ -47,8 +47,7 @@ pub(super) fn check<B>(
     {
         return Err(refused);
     }
-    let safe = request.method() == Method::GET || request.method() == Method::HEAD;
-    if !safe && request.method() == Method::POST {
+    if request.method() == Method::POST {
         let value = request.headers().get(LINEWAY);
         if value.is_none_or(|value| value.as_bytes() != b"1") {
             return Err((

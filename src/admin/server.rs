@@ -167,6 +167,7 @@ impl Accepting {
             match self.reserve.lend() {
                 Some(lent) => {
                     if let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+                        self.rest.over();
                         self.start(stream, Some(lent));
                         return;
                     }

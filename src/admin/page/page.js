@@ -28,10 +28,9 @@ function set(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// A name on one line: control characters get their visible pictures.
+// A name on one line: line breaks are shown as a sign, other control characters as unknown.
 function visible(name) {
-  return name.replace(/[\u0000-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
-    .replace(/[\u007f-\u009f\u2028\u2029]/g, '\u2421');
+  return name.replace(/\r?\n|[\r\u0085\u2028\u2029]/g, '\u21b5').replace(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
 
 // A name among other words: its direction of writing stays its own.

@@ -1,0 +1,136 @@
+use std::net::{SocketAddr, TcpListener};
+
+use super::{Page, bytes, duration, fetch, print, printable, reachable};
+
+fn page(text: &str) -> Page {
+    serde_json::from_str(text).unwrap()
+}
+
+fn printed(pages: &[Page], json: bool) -> String {
+    let mut output = Vec::new();
+    print(pages, json, &mut output).unwrap();
+    String::from_utf8(output).unwrap()
+}
+
+const FIRST: &str = r#"{"total":2,"next":"0-1","lines":[{"id":"0-1","kind":"main","node":"in\u001b[31m",
+"maker":null,"peer":"192.0.2.1:40000","opened_at":"2026-01-01T00:00:00.000Z","age_seconds":3725.5,
+"state":"open","bytes":{"upstream":1536,"downstream":1073741824},"queued":{"upstream":0,"downstream":2048},
+"paused":{"upstream":[],"downstream":["queue","peer"]}}]}"#;
+const SECOND: &str = r#"{"total":2,"next":null,"lines":[{"id":"12-345","kind":"child","node":"é語",
+"maker":"0-1","peer":null,"opened_at":"2026-01-01T00:00:00.000Z","age_seconds":0.2,"state":"opening",
+"bytes":{"upstream":0,"downstream":7},"queued":{"upstream":0,"downstream":0},
+"paused":{"upstream":[],"downstream":[]},"later":1}]}"#;
+
+#[test]
+fn the_table_is_aligned_and_harmless_for_a_terminal() {
+    let table = printed(&[page(FIRST), page(SECOND)], false);
+    let expected = [
+        "LINE    KIND   NODE          PEER               AGE  STATE    UPSTREAM  DOWNSTREAM    QUEUED  PAUSED",
+        "0-1     main   in\\u{1b}[31m  192.0.2.1:40000  1h02m  open     1.50 KiB    1.00 GiB  2.00 KiB  down:queue+peer",
+        "12-345  child  é語           -                   0s  opening       0 B         7 B         -  -",
+    ];
+    assert_eq!(table.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn json_is_one_document_with_every_line_as_it_was_served() {
+    let text = printed(&[page(FIRST), page(SECOND)], true);
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let served: Vec<serde_json::Value> = [FIRST, SECOND]
+        .iter()
+        .map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap()["lines"][0].clone())
+        .collect();
+    assert_eq!(all["lines"], serde_json::Value::Array(served));
+    assert_eq!(all["total"], 2);
+    let none = page(r#"{"total":0,"next":null,"lines":[]}"#);
+    assert_eq!(
+        printed(&[none], true),
+        "{\"total\":0,\"next\":null,\"lines\":[]}\n"
+    );
+}
+
+#[test]
+fn no_lines_are_said_in_words() {
+    let none = page(r#"{"total":0,"next":null,"lines":[]}"#);
+    assert_eq!(printed(&[none], false), "no open lines\n");
+}
+
+#[test]
+fn sizes_and_times_have_their_units() {
+    for (count, text) in [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (10_234, "9.99 KiB"),
+        (10_240, "10.0 KiB"),
+        (1_023_487, "999 KiB"),
+        (1_048_000, "1.00 MiB"),
+        (u64::MAX, "16.0 EiB"),
+    ] {
+        assert_eq!(bytes(count), text);
+    }
+    for (seconds, text) in [
+        (-1.0, "0s"),
+        (59.9, "59s"),
+        (60.0, "1m00s"),
+        (3600.0, "1h00m"),
+        (90_000.0, "1d01h"),
+    ] {
+        assert_eq!(duration(seconds), text);
+    }
+    assert_eq!(duration(f64::NAN), "0s");
+    assert_eq!(printable("a\n\u{202e}b"), "a\\n\\u{202e}b");
+}
+
+#[test]
+fn every_address_is_asked_on_loopback() {
+    let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+    assert_eq!(
+        reachable(address("0.0.0.0:9600")),
+        address("127.0.0.1:9600")
+    );
+    assert_eq!(reachable(address("[::]:9600")), address("[::1]:9600"));
+    assert_eq!(
+        reachable(address("192.0.2.1:9600")),
+        address("192.0.2.1:9600")
+    );
+}
+
+#[tokio::test]
+async fn nobody_who_answers_is_an_error_that_names_the_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = fetch(address).await.err().unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("no service answers at {address}")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn something_else_that_answers_is_an_error() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    for answer in [
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{\"total\":0,\"next\":\"0-1\",\"lines\":[]}     ",
+        "SSH-2.0-something\r\n",
+        "",
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).await.unwrap();
+            assert!(read > 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let (pages, ()) = tokio::join!(fetch(address), server);
+        let error = format!("{:#}", pages.err().unwrap());
+        assert!(error.contains(&address.to_string()), "{answer:?}: {error}");
+    }
+}
