@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,31 +26,17 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// The arguments of `lineway lines`.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Args {
-    /// Print the lines as JSON, as the service gives them
-    #[arg(long)]
-    pub json: bool,
-    /// Ask the service whose admin interface has this address
-    #[arg(long, value_name = "ADDR")]
-    pub admin: Option<SocketAddr>,
-    /// Find the address in this configuration, at `[admin] listen`
-    #[arg(long, value_name = "FILE", conflicts_with = "admin")]
-    pub config: Option<PathBuf>,
-}
-
 /// Prints the live lines of the service whose admin interface is at `admin`.
 ///
 /// # Errors
 /// No service answers there, what answers is no Lineway, or the output can not be written.
-pub fn run(args: &Args, admin: SocketAddr) -> anyhow::Result<ExitCode> {
+pub fn run(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let pages = runtime.block_on(fetch(reachable(admin)))?;
+    let pages = runtime.block_on(fetch(admin))?;
     let mut output = io::BufWriter::new(io::stdout().lock());
-    let printed = print(&pages, args.json, &mut output).and_then(|()| output.flush());
+    let printed = print(&pages, json, &mut output).and_then(|()| output.flush());
     match printed {
         // Whoever read our output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
@@ -59,16 +44,6 @@ pub fn run(args: &Args, admin: SocketAddr) -> anyhow::Result<ExitCode> {
             .map(|()| ExitCode::SUCCESS)
             .context("could not print the lines"),
     }
-}
-
-/// A service that listens on every address is asked on the loopback address.
-fn reachable(admin: SocketAddr) -> SocketAddr {
-    let ip = match admin.ip() {
-        ip if !ip.is_unspecified() => ip,
-        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    SocketAddr::new(ip, admin.port())
 }
 
 /// One page of `/api/lines`.

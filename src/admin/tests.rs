@@ -128,7 +128,8 @@ async fn beside<F: Future<Output = ()>>(context: Context, test: impl FnOnce(Runn
     let local = LocalSet::new();
     let run = async {
         let (stop, stopped) = oneshot::channel();
-        let task = spawn_local(server.serve(context, async { drop(stopped.await) }));
+        let task =
+            spawn_local(async move { server.serve(context, async { drop(stopped.await) }).await });
         let stop = Rc::new(Cell::new(Some(stop)));
         let kept = Rc::clone(&stop);
         test(Running {

@@ -1,5 +1,12 @@
 //! How host names become addresses (T10): within their TTL, without hurting lines of other names.
 
+mod ask;
+mod cache;
+mod files;
+mod message;
+mod resolver;
+mod table;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,6 +14,9 @@ use std::task::{Context, Poll};
 use futures_util::future::LocalBoxFuture;
 use lineway_wire::dial::DialError;
 use smallvec::SmallVec;
+
+pub use resolver::Resolver;
+pub use table::StaticNames;
 
 use crate::settings::DomainStrategy;
 
@@ -31,7 +41,24 @@ pub enum Family {
     V6,
 }
 
+impl Family {
+    /// True for an address of this family.
+    pub const fn has(self, ip: IpAddr) -> bool {
+        matches!(
+            (self, ip),
+            (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_))
+        )
+    }
+}
+
 impl Wanted {
+    /// The wanted families, each with whether it is the preferred one.
+    pub fn families(self) -> impl Iterator<Item = (bool, Family)> {
+        [(true, Some(self.preferred)), (false, self.other)]
+            .into_iter()
+            .filter_map(|(preferred, family)| Some((preferred, family?)))
+    }
+
     /// What `domain-strategy` asks for.
     pub const fn of(strategy: DomainStrategy) -> Self {
         let (preferred, other) = match strategy {
@@ -50,12 +77,9 @@ pub enum DnsError {
     /// The name, or an address of this family, does not exist.
     #[error("the name does not exist or has no such address")]
     NotFound,
-    /// No name server answered in time.
-    #[error("no name server answered in time")]
-    NoAnswer,
-    /// The name servers refused or failed.
-    #[error("the name servers failed")]
-    ServerFailed,
+    /// No name server had an answer in time.
+    #[error("no name server had an answer in time")]
+    Failed,
     /// Too many questions are under way.
     #[error("too many names are being resolved")]
     TooMany,
@@ -156,18 +180,4 @@ pub trait Names {
 
     /// A connect to an address of this name failed: the next lookup does not trust what is kept.
     fn distrust(&self, name: &str);
-}
-/// TEMP
-pub struct Resolver;
-impl Resolver {
-    /// t
-    pub fn new(_: &crate::settings::DnsSettings) -> Self {
-        Self
-    }
-}
-impl Names for Resolver {
-    fn lookup(&self, _: &Arc<str>, _: Wanted) -> Lookup {
-        Lookup::new()
-    }
-    fn distrust(&self, _: &str) {}
 }

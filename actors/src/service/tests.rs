@@ -74,12 +74,12 @@ fn an_operator_closes_one_line_and_no_other() {
         let chain = kit.echo_chain();
         let ((id, one), (_, other)) = (kit.open(&chain), kit.open(&chain));
         kit.quiet().await;
-        assert!(service.finish_line(id).await);
+        assert!(service.finisher().finish_line(id).await);
         kit.quiet().await;
         assert!(one.is_dropped() && !other.is_dropped());
-        assert!(!service.finish_line(id).await, "it is gone");
+        assert!(!service.finisher().finish_line(id).await, "it is gone");
         let nowhere = LineId { worker: 9, ..id };
-        assert!(!service.finish_line(nowhere).await);
+        assert!(!service.finisher().finish_line(nowhere).await);
         assert!((kit.closed("admin") - 1.0).abs() < 0.5);
     });
 }

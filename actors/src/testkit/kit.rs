@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::{Arrivals, Dials, Peer, settings, socket};
 use crate::descriptors::Descriptors;
+use crate::dns::StaticNames;
 use crate::health::Health;
 use crate::line::{Chain, End, Node, Testers};
 use crate::listener::{LineLimit, Listener};
@@ -67,7 +68,7 @@ impl Kit {
             descriptors: Descriptors::new(DESCRIPTORS),
             testers: Testers::default(),
         };
-        let worker = Worker::start(0, board.clone(), network, Rc::new(()));
+        let worker = Worker::start(0, board.clone(), network, Rc::new(StaticNames::new()));
         let actor = WorkerActor::start(Rc::clone(&worker));
         Self {
             board,
