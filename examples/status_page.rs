@@ -18,24 +18,15 @@ use lineway_actors::wire::units::{ByteCount, Millis, Port};
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
-    let address: SocketAddr = args
-        .next()
-        .map_or_else(|| "127.0.0.1:9600".into(), |a| a)
-        .parse()
-        .expect("an address");
-    let lines = args
-        .next()
-        .map_or(12, |n| n.parse().expect("a number of lines"));
+    let address: SocketAddr =
+        args.next().map_or_else(|| "127.0.0.1:9600".into(), |a| a).parse().expect("an address");
+    let lines = args.next().map_or(12, |n| n.parse().expect("a number of lines"));
     let unready = args.next().is_some_and(|word| word == "unready");
     let server = Server::bind(address)?;
     println!("http://{}/", server.local_addr());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    tokio::task::LocalSet::new().block_on(
-        &runtime,
-        server.serve(context(lines, unready), std::future::pending()),
-    )
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new()
+        .block_on(&runtime, server.serve(context(lines, unready), std::future::pending()))
 }
 
 fn context(lines: u64, unready: bool) -> Context {
@@ -47,9 +38,7 @@ fn context(lines: u64, unready: bool) -> Context {
     let closing = registry.clone();
     Context {
         version: env!("CARGO_PKG_VERSION"),
-        started: Instant::now()
-            .checked_sub(Duration::from_secs(93_784))
-            .expect("an older clock"),
+        started: Instant::now().checked_sub(Duration::from_secs(93_784)).expect("an older clock"),
         registry,
         plan: Arc::new(move || Arc::clone(&plan)),
         metrics: Arc::new(|_| "# EOF\n".to_owned()),
@@ -70,30 +59,18 @@ fn context(lines: u64, unready: bool) -> Context {
         }),
         close: Arc::new(move |id| {
             let found = closing.remove(id);
-            async move {
-                if found {
-                    CloseOutcome::Accepted
-                } else {
-                    CloseOutcome::Unknown
-                }
-            }
-            .boxed()
+            async move { if found { CloseOutcome::Accepted } else { CloseOutcome::Unknown } }
+                .boxed()
         }),
         accept_error: Arc::new(|_| {}),
     }
 }
 
 fn line(number: u64, plan: &Plan) -> LineView {
-    let entries: Vec<_> = plan
-        .nodes
-        .iter()
-        .filter(|n| matches!(n.settings, NodeSettings::TcpListener(_)))
-        .collect();
+    let entries: Vec<_> =
+        plan.nodes.iter().filter(|n| matches!(n.settings, NodeSettings::TcpListener(_))).collect();
     let node = Arc::clone(&entries[number as usize % entries.len()].name);
-    let id = LineId {
-        worker: (number % 2) as u16,
-        number,
-    };
+    let id = LineId { worker: (number % 2) as u16, number };
     let peer: SocketAddr = match number % 4 {
         3 => format!(
             "[2001:db8:85a3:8d3:1319:8a2e:370:{:x}]:{}",
@@ -155,10 +132,7 @@ fn plan() -> Plan {
         weight: 1,
     };
     let connector = NodeSettings::TcpConnector(TcpConnectorSettings {
-        targets: vec![
-            target("db-1.internal.example"),
-            target("db-2.internal.example"),
-        ],
+        targets: vec![target("db-1.internal.example"), target("db-2.internal.example")],
         socket: socket(),
         fastopen: false,
         connect_timeout: Millis::new(10_000),
@@ -177,26 +151,15 @@ fn plan() -> Plan {
         service: ServiceSettings {
             workers: 2,
             drain_timeout: Millis::new(10_000),
-            dns: DnsSettings {
-                servers: Vec::new(),
-                timeout: Millis::new(1000),
-            },
+            dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
         },
         nodes: vec![
             node("entry", listener(7000..=7000), Some("backend")),
             node("backend", connector, None),
             node(hostile, listener(7100..=7199), Some("echo")),
-            node(
-                "\u{648}\u{631}\u{648}\u{62f}\u{6cc}",
-                listener(7001..=7001),
-                Some("echo"),
-            ),
+            node("\u{648}\u{631}\u{648}\u{62f}\u{6cc}", listener(7001..=7001), Some("echo")),
             node("echo", NodeSettings::EchoServer, None),
-            node(
-                "tester",
-                NodeSettings::TesterClient(tester.clone()),
-                Some("checked"),
-            ),
+            node("tester", NodeSettings::TesterClient(tester.clone()), Some("checked")),
             node("checked", NodeSettings::TesterServer(tester), None),
         ],
     }

@@ -89,10 +89,7 @@ impl ConfigArgs {
     fn options(&self) -> LoadOptions {
         // Unset and empty are the same, as for other programs' variables of this kind.
         let log = std::env::var_os(LOG_VARIABLE).filter(|value| !value.is_empty());
-        LoadOptions {
-            allow_port_zero: self.allow_port_zero,
-            log,
-        }
+        LoadOptions { allow_port_zero: self.allow_port_zero, log }
     }
 
     fn load(&self) -> Result<(Loaded, LoadOptions), Problems> {
@@ -139,10 +136,7 @@ fn lines(args: LinesArgs, before: ConfigArgs) -> ExitCode {
         },
     };
     if admin.port() == 0 {
-        let _ = writeln!(
-            io::stderr(),
-            "lineway: the log of the service tells its port: --admin"
-        );
+        let _ = writeln!(io::stderr(), "lineway: the log of the service tells its port: --admin");
         return ExitCode::from(WRONG);
     }
     finish(crate::lines::run(reachable(admin), args.json))
@@ -168,11 +162,9 @@ fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
 
 fn check(args: &ConfigArgs) -> ExitCode {
     match args.load() {
-        Ok((loaded, _)) => print(&format!(
-            "{}: ok\n{}",
-            loaded.source,
-            chain::tree(&loaded.config.plan)
-        )),
+        Ok((loaded, _)) => {
+            print(&format!("{}: ok\n{}", loaded.source, chain::tree(&loaded.config.plan)))
+        }
         Err(problems) => wrong(&problems),
     }
 }
@@ -240,10 +232,7 @@ mod tests {
             ("[::]:9600", "[::1]:9600"),
             ("192.0.2.1:9600", "192.0.2.1:9600"),
         ] {
-            assert_eq!(
-                super::reachable(listen.parse().unwrap()).to_string(),
-                reached
-            );
+            assert_eq!(super::reachable(listen.parse().unwrap()).to_string(), reached);
         }
     }
 
@@ -251,20 +240,13 @@ mod tests {
     fn options_stand_before_or_after_the_command() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' ')).unwrap();
         let cli = parse("lineway --config a.toml --allow-port-zero check");
-        let Some(Command::Check(args)) = cli.command else {
-            panic!("check")
-        };
+        let Some(Command::Check(args)) = cli.command else { panic!("check") };
         let args = args.after(cli.config);
         assert_eq!(args.config.as_deref(), Some("a.toml".as_ref()));
         assert!(args.allow_port_zero);
         let cli = parse("lineway --config a.toml run --config b.toml");
-        let Some(Command::Run(args)) = cli.command else {
-            panic!("run")
-        };
-        assert_eq!(
-            args.after(cli.config).config.as_deref(),
-            Some("b.toml".as_ref())
-        );
+        let Some(Command::Run(args)) = cli.command else { panic!("run") };
+        assert_eq!(args.after(cli.config).config.as_deref(), Some("b.toml".as_ref()));
         assert!(parse("lineway").command.is_none());
     }
 }

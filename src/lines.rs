@@ -31,18 +31,14 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// # Errors
 /// No service answers there, what answers is no Lineway, or the output can not be written.
 pub fn run(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pages = runtime.block_on(fetch(admin))?;
     let mut output = io::BufWriter::new(io::stdout().lock());
     let printed = print(&pages, json, &mut output).and_then(|()| output.flush());
     match printed {
         // Whoever read our output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        printed => printed
-            .map(|()| ExitCode::SUCCESS)
-            .context("could not print the lines"),
+        printed => printed.map(|()| ExitCode::SUCCESS).context("could not print the lines"),
     }
 }
 
@@ -79,10 +75,8 @@ pub(crate) async fn fetch(admin: SocketAddr) -> anyhow::Result<Vec<Page>> {
     let none = || format!("no service answers at {admin}; is it running? --admin names another");
     let connecting = timeout(CONNECT_TIME, TcpStream::connect(admin)).await;
     let stream = connecting.with_context(none)?.with_context(none)?;
-    let (mut client, connection) = http1::Builder::new()
-        .handshake(TokioIo::new(stream))
-        .await
-        .with_context(none)?;
+    let (mut client, connection) =
+        http1::Builder::new().handshake(TokioIo::new(stream)).await.with_context(none)?;
     let talk = async {
         let mut pages: Vec<Page> = Vec::new();
         loop {
@@ -127,9 +121,7 @@ async fn page(
 ) -> anyhow::Result<Page> {
     let response = client.send_request(request).await?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), MAX_ANSWER)
-        .collect()
-        .await;
+    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
     let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
     if status != StatusCode::OK {
         bail!("it answered {status}");
@@ -138,11 +130,7 @@ async fn page(
 }
 
 fn print(pages: &[Page], json: bool, output: &mut impl Write) -> io::Result<()> {
-    if json {
-        print_json(pages, output)
-    } else {
-        print_table(pages, output)
-    }
+    if json { print_json(pages, output) } else { print_table(pages, output) }
 }
 
 /// One document with the lines of all pages, as they were served.
@@ -157,22 +145,10 @@ fn print_json(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
     output.write_all(if comma.is_empty() { b"]}\n" } else { b"\n]}\n" })
 }
 
-const HEADS: [&str; 10] = [
-    "LINE",
-    "KIND",
-    "NODE",
-    "PEER",
-    "AGE",
-    "STATE",
-    "UPSTREAM",
-    "DOWNSTREAM",
-    "QUEUED",
-    "PAUSED",
-];
+const HEADS: [&str; 10] =
+    ["LINE", "KIND", "NODE", "PEER", "AGE", "STATE", "UPSTREAM", "DOWNSTREAM", "QUEUED", "PAUSED"];
 /// Which columns are numbers.
-const RIGHT: [bool; 10] = [
-    false, false, false, false, true, false, true, true, true, false,
-];
+const RIGHT: [bool; 10] = [false, false, false, false, true, false, true, true, true, false];
 
 fn print_table(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
@@ -195,11 +171,7 @@ fn print_table(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
     // Lines that were opened or closed between two pages are not in all of them.
     let total = pages.last().map_or(0, |page| page.total);
     if pages.len() > 1 && total != rows.len() {
-        writeln!(
-            output,
-            "{} lines listed, {total} open at the end",
-            rows.len()
-        )?;
+        writeln!(output, "{} lines listed, {total} open at the end", rows.len())?;
     }
     Ok(())
 }
@@ -225,10 +197,7 @@ fn print_row(cells: &[&str; 10], widths: &[usize; 10], output: &mut impl Write) 
 fn cells(line: Line) -> [String; 10] {
     let queued = line.queued.upstream.saturating_add(line.queued.downstream);
     let mut paused: Vec<String> = Vec::new();
-    for (arrow, reasons) in [
-        ("up", &line.paused.upstream),
-        ("down", &line.paused.downstream),
-    ] {
+    for (arrow, reasons) in [("up", &line.paused.upstream), ("down", &line.paused.downstream)] {
         if !reasons.is_empty() {
             paused.push(format!("{arrow}:{}", reasons.join("+")));
         }
@@ -242,16 +211,8 @@ fn cells(line: Line) -> [String; 10] {
         printable(&line.state),
         bytes(line.bytes.upstream),
         bytes(line.bytes.downstream),
-        if queued == 0 {
-            "-".into()
-        } else {
-            bytes(queued)
-        },
-        if paused.is_empty() {
-            "-".into()
-        } else {
-            printable(&paused.join(" "))
-        },
+        if queued == 0 { "-".into() } else { bytes(queued) },
+        if paused.is_empty() { "-".into() } else { printable(&paused.join(" ")) },
     ]
 }
 
@@ -283,11 +244,7 @@ fn bytes(count: u64) -> String {
         number /= 1024.0;
         unit += 1;
     }
-    let decimals = if number < 9.995 {
-        2
-    } else {
-        usize::from(number < 99.95)
-    };
+    let decimals = if number < 9.995 { 2 } else { usize::from(number < 99.95) };
     format!("{number:.decimals$} {}", units[unit])
 }
 

@@ -13,10 +13,7 @@ fn lineway(args: &[&str]) -> Output {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
-    command
-        .args(args)
-        .current_dir("tests/config")
-        .env_remove("LINEWAY_LOG");
+    command.args(args).current_dir("tests/config").env_remove("LINEWAY_LOG");
     command
 }
 
@@ -29,22 +26,14 @@ fn wrong(toml: &str) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), toml).unwrap();
     let output = lineway(&["check", "--config", file.path().to_str().unwrap()]);
-    assert_eq!(
-        output.status.code(),
-        Some(2),
-        "{toml}\n{}",
-        text(&output.stdout)
-    );
+    assert_eq!(output.status.code(), Some(2), "{toml}\n{}", text(&output.stdout));
     assert_eq!(text(&output.stdout), "");
     text(&output.stderr)
 }
 
 /// The lines that begin a problem of the temporary file.
 fn problem_lines(messages: &str) -> Vec<&str> {
-    messages
-        .lines()
-        .filter(|line| line.starts_with('/') && line.contains(": node "))
-        .collect()
+    messages.lines().filter(|line| line.starts_with('/') && line.contains(": node ")).collect()
 }
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -114,31 +103,12 @@ fn case_t13_a_wrong_port_is_told_in_one_line() {
 fn case_t14_three_problems_in_one_run() {
     let output = lineway(&["check", "--config", "wrong/types-and-links.toml"]);
     let messages = text(&output.stderr);
-    let lines: Vec<_> = messages
-        .lines()
-        .filter(|line| line.contains(": node "))
-        .collect();
+    let lines: Vec<_> = messages.lines().filter(|line| line.contains(": node ")).collect();
     assert_eq!(lines.len(), 3, "{messages}");
-    assert!(
-        lines[0].contains("\"in\"") && lines[0].contains("HeaderClient"),
-        "{}",
-        lines[0]
-    );
-    assert!(
-        lines[0].contains("TcpListener, TcpConnector"),
-        "{}",
-        lines[0]
-    );
-    assert!(
-        lines[1].contains("\"in\"") && lines[1].contains("nope"),
-        "{}",
-        lines[1]
-    );
-    assert!(
-        lines[2].contains("\"out\"") && lines[2].contains("loop"),
-        "{}",
-        lines[2]
-    );
+    assert!(lines[0].contains("\"in\"") && lines[0].contains("HeaderClient"), "{}", lines[0]);
+    assert!(lines[0].contains("TcpListener, TcpConnector"), "{}", lines[0]);
+    assert!(lines[1].contains("\"in\"") && lines[1].contains("nope"), "{}", lines[1]);
+    assert!(lines[2].contains("\"out\"") && lines[2].contains("loop"), "{}", lines[2]);
 }
 
 #[test]
@@ -152,16 +122,11 @@ fn case_m20_each_misspelt_setting_names_the_nearest_right_one() {
         ("settings.fastopen", "it belongs to TcpConnector"),
         ("settings.whitelist", "it belongs to TcpListener"),
         ("settings.backlog: written twice", "(first on line"),
-        (
-            "service.drain-timeout-ms: found string \"30s\"",
-            "write 30000",
-        ),
+        ("service.drain-timeout-ms: found string \"30s\"", "write 30000"),
         ("workers", "it belongs to [service]"),
         ("sevice", "did you mean `service`?"),
     ] {
-        let told = messages
-            .lines()
-            .any(|line| line.contains(setting) && line.contains(help));
+        let told = messages.lines().any(|line| line.contains(setting) && line.contains(help));
         assert!(told, "{setting}: {help} in\n{messages}");
     }
 }
@@ -172,10 +137,7 @@ fn a_file_that_can_not_be_read_is_named() {
         let output = lineway(&["check", "--config", path]);
         assert_eq!(output.status.code(), Some(2));
         let messages = text(&output.stderr);
-        assert!(
-            messages.starts_with(&format!("{path}: can not be read: ")),
-            "{messages}"
-        );
+        assert!(messages.starts_with(&format!("{path}: can not be read: ")), "{messages}");
     }
     let huge = tempfile::NamedTempFile::new().unwrap();
     huge.as_file().set_len(9 << 20).unwrap();
@@ -187,18 +149,12 @@ fn a_file_that_can_not_be_read_is_named() {
 #[test]
 fn without_a_file_the_built_in_configuration_is_checked() {
     let folder = tempfile::tempdir().unwrap();
-    let output = command(&["check"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let output = command(&["check"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).starts_with("built-in configuration: ok\n"));
 
     fs::write(folder.path().join("config.toml"), "").unwrap();
-    let output = command(&["check"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let output = command(&["check"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).starts_with("config.toml:1:1: node: missing"));
 }
@@ -227,10 +183,7 @@ fn the_log_variable_takes_the_place_of_the_level_and_is_checked() {
     let output = check("debgu");
     assert_eq!(output.status.code(), Some(2));
     let messages = text(&output.stderr);
-    assert!(
-        messages.starts_with("LINEWAY_LOG: found string \"debgu\""),
-        "{messages}"
-    );
+    assert!(messages.starts_with("LINEWAY_LOG: found string \"debgu\""), "{messages}");
     assert!(messages.contains("did you mean `debug`?"), "{messages}");
 }
 
@@ -246,13 +199,9 @@ fn wrong_usage_ends_with_2_and_help_with_0() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert_ne!(text(&output.stderr), "", "{args:?}");
     }
-    for args in [
-        &["--help"][..],
-        &["--version"],
-        &["completions", "bash"],
-        &["man"],
-        &["man", "check"],
-    ] {
+    for args in
+        [&["--help"][..], &["--version"], &["completions", "bash"], &["man"], &["man", "check"]]
+    {
         let output = lineway(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(text(&output.stdout).contains("lineway"), "{args:?}");
@@ -261,11 +210,8 @@ fn wrong_usage_ends_with_2_and_help_with_0() {
 
 #[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
-    for args in [
-        &["man"][..],
-        &["completions", "zsh"],
-        &["check", "--config", "right/shared.toml"],
-    ] {
+    for args in [&["man"][..], &["completions", "zsh"], &["check", "--config", "right/shared.toml"]]
+    {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut child = command(args);
@@ -284,16 +230,10 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "right/names.toml",
         "wrong/misspelt.toml",
     ];
-    let edit = (
-        any::<prop::sample::Index>(),
-        0..12_usize,
-        prop::collection::vec(any::<u8>(), 0..4),
-    );
-    (
-        prop::sample::select(names.to_vec()),
-        prop::collection::vec(edit, 1..6),
-    )
-        .prop_map(|(name, edits)| {
+    let edit =
+        (any::<prop::sample::Index>(), 0..12_usize, prop::collection::vec(any::<u8>(), 0..4));
+    (prop::sample::select(names.to_vec()), prop::collection::vec(edit, 1..6)).prop_map(
+        |(name, edits)| {
             let mut bytes = fs::read(Path::new("tests/config").join(name)).unwrap();
             for (at, removed, added) in edits {
                 let start = at.index(bytes.len() + 1);
@@ -301,7 +241,8 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
                 bytes.splice(start..end, added);
             }
             bytes
-        })
+        },
+    )
 }
 
 /// Text out of the pieces that TOML gives a meaning to.
@@ -350,11 +291,8 @@ fn pieces() -> impl Strategy<Value = String> {
         "\0",
         "\u{1b}",
     ];
-    prop::collection::vec(
-        prop::sample::select(words.to_vec()).prop_map(str::to_owned),
-        0..60,
-    )
-    .prop_map(|words| words.concat())
+    prop::collection::vec(prop::sample::select(words.to_vec()).prop_map(str::to_owned), 0..60)
+        .prop_map(|words| words.concat())
 }
 
 /// Reads a text and shows what is wrong with it, in process.

@@ -15,9 +15,7 @@ pub struct Descriptors {
 impl Descriptors {
     /// So many for lines.
     pub fn new(free: i64) -> Self {
-        Self {
-            free: Arc::new(AtomicI64::new(free.max(2))),
-        }
+        Self { free: Arc::new(AtomicI64::new(free.max(2))) }
     }
 
     /// What the process' limit leaves: raises the soft limit to the hard one, then takes off those
@@ -26,17 +24,12 @@ impl Descriptors {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
         if limit.current != limit.maximum {
-            let raised = rustix::process::Rlimit {
-                current: limit.maximum,
-                ..limit
-            };
+            let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
             if setrlimit(Resource::Nofile, raised).is_ok() {
                 limit = getrlimit(Resource::Nofile);
             }
         }
-        let most = limit
-            .current
-            .map_or(i64::MAX / 2, |n| i64::try_from(n).unwrap_or(i64::MAX / 2));
+        let most = limit.current.map_or(i64::MAX / 2, |n| i64::try_from(n).unwrap_or(i64::MAX / 2));
         let open = std::fs::read_dir("/proc/self/fd").map_or(16, Iterator::count);
         Self::new(most - i64::try_from(open).unwrap_or(0) - RESERVED)
     }
@@ -45,14 +38,9 @@ impl Descriptors {
     pub fn take(&self, count: u16) -> Option<Permit> {
         let wanted = i64::from(count);
         self.free
-            .fetch_update(Relaxed, Relaxed, |free| {
-                (free >= wanted).then_some(free - wanted)
-            })
+            .fetch_update(Relaxed, Relaxed, |free| (free >= wanted).then_some(free - wanted))
             .ok()
-            .map(|_| Permit {
-                free: Arc::clone(&self.free),
-                count: wanted,
-            })
+            .map(|_| Permit { free: Arc::clone(&self.free), count: wanted })
     }
 
     /// How many are left.

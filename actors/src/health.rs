@@ -124,9 +124,7 @@ impl Health {
             process: AtomicU8::new(ProcessReason::Starting as u8),
             nodes: Mutex::default(),
         };
-        Self {
-            inner: Arc::new(inner),
-        }
+        Self { inner: Arc::new(inner) }
     }
 
     fn millis(&self, now: Instant) -> u64 {
@@ -177,21 +175,14 @@ impl Health {
     /// What can not, and why: the process first, then the nodes by name.
     pub fn ready(&self, now: Instant) -> Result<(), Vec<NotReady>> {
         let bits = self.inner.process.load(Relaxed);
-        let process = ProcessReason::ALL
-            .into_iter()
-            .filter(|r| bits & *r as u8 != 0);
-        let mut all: Vec<_> = process
-            .map(|r| NotReady {
-                node: None,
-                reason: r.as_str().into(),
-            })
-            .collect();
+        let process = ProcessReason::ALL.into_iter().filter(|r| bits & *r as u8 != 0);
+        let mut all: Vec<_> =
+            process.map(|r| NotReady { node: None, reason: r.as_str().into() }).collect();
         for (name, node) in lock(&self.inner.nodes).iter() {
             let reasons = node.reasons(now);
-            all.extend(reasons.into_iter().map(|reason| NotReady {
-                node: Some(name.clone()),
-                reason,
-            }));
+            all.extend(
+                reasons.into_iter().map(|reason| NotReady { node: Some(name.clone()), reason }),
+            );
         }
         if all.is_empty() { Ok(()) } else { Err(all) }
     }
@@ -235,15 +226,9 @@ impl Health {
 impl Node {
     /// Why the node is not ready, each reason once.
     fn reasons(&self, now: Instant) -> Vec<Cow<'static, str>> {
-        let mut reasons: Vec<_> = self
-            .parts
-            .values()
-            .filter_map(|part| lock(part).clone())
-            .collect();
-        let connector = self
-            .connector
-            .as_ref()
-            .map(|connector| lock(connector).ready(now));
+        let mut reasons: Vec<_> =
+            self.parts.values().filter_map(|part| lock(part).clone()).collect();
+        let connector = self.connector.as_ref().map(|connector| lock(connector).ready(now));
         if let Some(Err(reason)) = connector {
             reasons.push(reason.into());
         }
@@ -304,10 +289,7 @@ struct Readiness {
 
 impl Readiness {
     fn new(health: Health) -> Self {
-        let process = Opts::new(
-            "lineway_ready",
-            "1 when every node can serve and work may come.",
-        );
+        let process = Opts::new("lineway_ready", "1 when every node can serve and work may come.");
         let nodes = Opts::new("lineway_node_ready", "1 when the node can serve.");
         Self {
             health,
@@ -331,9 +313,7 @@ impl Collector for Readiness {
         let nodes = lock(&self.health.inner.nodes);
         self.nodes.reset();
         for (name, node) in nodes.iter() {
-            self.nodes
-                .with_label_values(&[name])
-                .set(node.reasons(now).is_empty().into());
+            self.nodes.with_label_values(&[name]).set(node.reasons(now).is_empty().into());
         }
         let mut all = self.process.collect();
         all.extend(self.nodes.collect());

@@ -53,9 +53,7 @@ impl LineLimit {
         self.live
             .fetch_update(Relaxed, Relaxed, |live| (live < most).then(|| live + 1))
             .ok()
-            .map(|_| LineCount {
-                live: Arc::clone(&self.live),
-            })
+            .map(|_| LineCount { live: Arc::clone(&self.live) })
     }
 }
 
@@ -75,10 +73,7 @@ pub struct Sources {
 impl Sources {
     /// The lists of a listener.
     pub fn new(settings: &TcpListenerSettings) -> Self {
-        Self {
-            white: settings.whitelist.clone(),
-            black: settings.blacklist.clone(),
-        }
+        Self { white: settings.whitelist.clone(), black: settings.blacklist.clone() }
     }
 
     /// Whether this source is refused, and by which list. A v4-mapped address is its IPv4 address.
@@ -126,10 +121,7 @@ impl Listener {
         acceptor: SharedAcceptor,
     ) -> Self {
         let chain = Rc::clone(&slot.borrow());
-        let health = worker
-            .board
-            .health
-            .node(&chain.entry.plan.name, worker.index, place);
+        let health = worker.board.health.node(&chain.entry.plan.name, worker.index, place);
         let mut listener = Self {
             worker: Rc::clone(worker),
             slot,
@@ -238,8 +230,7 @@ impl Listener {
         }
         let near = End::Socket(socket);
         let (descriptors, count) = (Some(descriptors), Some(count));
-        self.worker
-            .open_main_line(&self.chain, near, Some(peer), descriptors, count);
+        self.worker.open_main_line(&self.chain, near, Some(peer), descriptors, count);
     }
 
     /// Accepting rests and is tried again, later each time; one log line for a whole outage (T02).

@@ -9,7 +9,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use actix::Addr;
 use lineway_wire::line::FinishReason;
 
 pub use diff::{Changes, diff};
@@ -21,7 +20,7 @@ use crate::net::bind::{self, BindError, Bound, Hold};
 use crate::net::{ListenKey, ListenOptions};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
-use crate::worker::{Board, Control, Install, ListenAt, WorkerActor};
+use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle};
 
 /// How often a drain looks whether the last line is over.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
@@ -67,9 +66,7 @@ pub struct Bindings {
 impl Bindings {
     /// Every address with the node that listens there; the port is the real one.
     pub fn addresses(&self) -> impl Iterator<Item = (&Arc<str>, SocketAddr)> {
-        self.bound
-            .iter()
-            .map(|(node, _, bound)| (node, bound.address))
+        self.bound.iter().map(|(node, _, bound)| (node, bound.address))
     }
 }
 
@@ -81,7 +78,7 @@ struct Held {
 /// The running service.
 pub struct Service {
     board: Board,
-    workers: Vec<Addr<WorkerActor>>,
+    workers: Vec<WorkerHandle>,
     plan: Arc<Plan>,
     held: HashMap<ListenKey, Held>,
     limits: HashMap<Arc<str>, LineLimit>,
@@ -89,14 +86,8 @@ pub struct Service {
 
 impl Service {
     /// A service on these workers that does nothing yet.
-    pub fn new(board: Board, workers: Vec<Addr<WorkerActor>>, plan: Arc<Plan>) -> Self {
-        Self {
-            board,
-            workers,
-            plan,
-            held: HashMap::new(),
-            limits: HashMap::new(),
-        }
+    pub fn new(board: Board, workers: Vec<WorkerHandle>, plan: Arc<Plan>) -> Self {
+        Self { board, workers, plan, held: HashMap::new(), limits: HashMap::new() }
     }
 
     /// The plan in force.
@@ -130,21 +121,13 @@ impl Service {
                     Ok(bound) => bindings.bound.push((Arc::clone(&node.name), key, bound)),
                     Err(error) => errors.push(StartError {
                         node: Arc::clone(&node.name),
-                        setting: if settings.ports.len() > 1 {
-                            "port-range"
-                        } else {
-                            "port"
-                        },
+                        setting: if settings.ports.len() > 1 { "port-range" } else { "port" },
                         cause: error.into(),
                     }),
                 }
             }
         }
-        if errors.is_empty() {
-            Ok(bindings)
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(bindings) } else { Err(errors) }
     }
 
     fn bind_one(
@@ -161,10 +144,7 @@ impl Service {
         // A listener that moves between an address and all addresses keeps its port all the while.
         let leaves = |key: &ListenKey, held: &Held| {
             held.address.port() == address.port()
-                && !plan
-                    .nodes
-                    .iter()
-                    .any(|node| node.listen_keys().any(|other| other == *key))
+                && !plan.nodes.iter().any(|node| node.listen_keys().any(|other| other == *key))
         };
         if self.held.iter().any(|(key, held)| leaves(key, held)) {
             return bind::listen_beside(address, options, self.workers.len());
@@ -176,47 +156,23 @@ impl Service {
     pub async fn install(&mut self, plan: Arc<Plan>, bindings: Bindings, start_testers: bool) {
         let mut sockets: Vec<Vec<ListenAt>> = self.workers.iter().map(|_| Vec::new()).collect();
         for (node, key, bound) in bindings.bound {
-            let Bound {
-                address,
-                sockets: own,
-                hold,
-            } = bound;
+            let Bound { address, sockets: own, hold } = bound;
             tracing::info!(%node, %address, "listening");
             for (worker, socket) in sockets.iter_mut().zip(own) {
-                worker.push(ListenAt {
-                    key: key.clone(),
-                    socket,
-                });
+                worker.push(ListenAt { key: key.clone(), socket });
             }
-            self.held.insert(
-                key,
-                Held {
-                    address,
-                    _hold: hold,
-                },
-            );
+            self.held.insert(key, Held { address, _hold: hold });
         }
-        self.held.retain(|key, _| {
-            plan.nodes
-                .iter()
-                .any(|n| n.listen_keys().any(|k| k == *key))
-        });
+        self.held.retain(|key, _| plan.nodes.iter().any(|n| n.listen_keys().any(|k| k == *key)));
         for node in &plan.nodes {
             self.limits.entry(Arc::clone(&node.name)).or_default();
         }
         if start_testers {
-            self.board
-                .testers
-                .expect(tester_lines(&plan, self.workers.len()));
+            self.board.testers.expect(tester_lines(&plan, self.workers.len()));
         }
         for (worker, listen) in self.workers.iter().zip(sockets) {
             let limits = self.limits.clone();
-            let install = Install {
-                plan: Arc::clone(&plan),
-                listen,
-                limits,
-                start_testers,
-            };
+            let install = Install { plan: Arc::clone(&plan), listen, limits, start_testers };
             // A worker that does not answer is seen by its heartbeat.
             let _ = worker.send(install).await;
         }
@@ -232,19 +188,13 @@ impl Service {
         let bindings = match self.bind(&plan, &[]) {
             Ok(bindings) => bindings,
             Err(errors) => {
-                self.board
-                    .metrics
-                    .supervisor()
-                    .reloaded(ReloadResult::Failed, SystemTime::now());
+                self.board.metrics.supervisor().reloaded(ReloadResult::Failed, SystemTime::now());
                 return Err(errors);
             }
         };
         let changes = diff(&self.plan, &plan);
         self.install(plan, bindings, false).await;
-        self.board
-            .metrics
-            .supervisor()
-            .reloaded(ReloadResult::Applied, SystemTime::now());
+        self.board.metrics.supervisor().reloaded(ReloadResult::Applied, SystemTime::now());
         Ok(changes)
     }
 
@@ -300,16 +250,14 @@ impl Service {
 
     /// What asks lines to end, from any thread.
     pub fn finisher(&self) -> Finisher {
-        Finisher {
-            workers: self.workers.clone().into(),
-        }
+        Finisher { workers: self.workers.clone().into() }
     }
 }
 
 /// Asks single lines to end, for an operator.
 #[derive(Clone, Debug)]
 pub struct Finisher {
-    workers: Arc<[Addr<WorkerActor>]>,
+    workers: Arc<[WorkerHandle]>,
 }
 
 impl Finisher {
@@ -326,13 +274,11 @@ impl Finisher {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service")
-            .field("plan", &self.plan)
-            .finish_non_exhaustive()
+        f.debug_struct("Service").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
-async fn broadcast(workers: &[Addr<WorkerActor>], control: Control) -> usize {
+async fn broadcast(workers: &[WorkerHandle], control: Control) -> usize {
     let answers: Vec<_> = workers.iter().map(|worker| worker.send(control)).collect();
     let mut total = 0;
     for answer in answers {

@@ -56,15 +56,12 @@ impl NodePlan {
             NodeSettings::TcpListener(settings) => (settings.address, settings.ports.as_slice()),
             _ => (IpAddr::from([0, 0, 0, 0]), [].as_slice()),
         };
-        ports
-            .iter()
-            .map(move |port| SocketAddr::new(ip, port.get()))
+        ports.iter().map(move |port| SocketAddr::new(ip, port.get()))
     }
 
     /// The same addresses as keys of their sockets.
     pub fn listen_keys(&self) -> impl Iterator<Item = ListenKey> + '_ {
-        self.listen_addresses()
-            .map(|address| ListenKey::new(&self.name, address))
+        self.listen_addresses().map(|address| ListenKey::new(&self.name, address))
     }
 }
 

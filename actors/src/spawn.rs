@@ -87,19 +87,13 @@ where
     /// Drops the actor; the message of a panic that this led to.
     fn drop_actor(&mut self) -> Option<String> {
         let future = self.future.take()?;
-        catch_unwind(AssertUnwindSafe(|| drop(future)))
-            .err()
-            .map(message_of)
+        catch_unwind(AssertUnwindSafe(|| drop(future))).err().map(message_of)
     }
 
     /// Counts and logs a panic.
     fn note(&self, message: &str) {
         self.alive.metrics.panics.inc();
-        tracing::error!(
-            kind = self.alive.kind.as_str(),
-            message,
-            "an actor panicked"
-        );
+        tracing::error!(kind = self.alive.kind.as_str(), message, "an actor panicked");
     }
 }
 
@@ -130,10 +124,7 @@ where
         if let Some(message) = message {
             this.note(&message);
             if let Some(on_panic) = this.on_panic.take() {
-                on_panic(PanicReport {
-                    kind: this.alive.kind,
-                    message,
-                });
+                on_panic(PanicReport { kind: this.alive.kind, message });
             }
         }
         Poll::Ready(())

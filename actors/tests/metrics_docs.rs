@@ -33,13 +33,7 @@ fn page() -> String {
     let health = Health::new(1, Instant::now());
     metrics.register(health.collector()).unwrap();
     metrics.worker(0);
-    for type_name in [
-        "TcpListener",
-        "TcpConnector",
-        "EchoServer",
-        "TesterClient",
-        "TesterServer",
-    ] {
+    for type_name in ["TcpListener", "TcpConnector", "EchoServer", "TesterClient", "TesterServer"] {
         metrics.node(&Arc::from(type_name), type_name);
         health.passive(&Arc::from(type_name));
     }
@@ -57,11 +51,7 @@ fn registry() -> Said {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             let (family, meaning) = rest.split_once(' ').unwrap();
             family.clone_into(&mut name);
-            let row = Row {
-                kind: String::new(),
-                labels: Vec::new(),
-                meaning: meaning.to_owned(),
-            };
+            let row = Row { kind: String::new(), labels: Vec::new(), meaning: meaning.to_owned() };
             said.metrics.insert(name.clone(), row);
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let kind = rest.rsplit_once(' ').unwrap().1;
@@ -92,12 +82,7 @@ fn documentation() -> Said {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
     let text = std::fs::read_to_string(&path).expect("docs/metrics.md is there");
     let names = |cell: &str| -> Vec<String> {
-        let mut names: Vec<_> = cell
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect();
+        let mut names: Vec<_> = cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         names.sort();
         names
     };
@@ -112,14 +97,10 @@ fn documentation() -> Said {
                     labels: names(labels),
                     meaning: meaning.to_owned(),
                 };
-                assert!(
-                    said.metrics.insert(name.clone(), row).is_none(),
-                    "{name} stands twice"
-                );
+                assert!(said.metrics.insert(name.clone(), row).is_none(), "{name} stands twice");
             }
             [_, values] if !OPEN_LABELS.contains(&name.as_str()) => {
-                said.values
-                    .insert(name, names(values).into_iter().collect());
+                said.values.insert(name, names(values).into_iter().collect());
             }
             [_, _] => {}
             _ => panic!("a row of no table: {line}"),

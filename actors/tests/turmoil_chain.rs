@@ -70,9 +70,7 @@ async fn service(stage: Stage, name: &'static str, next: &'static str) -> Checke
     let _listener = kit.listen_on(&chain, LineLimit::default(), acceptor);
     stage.stop.notified().await;
     let left = kit.worker.finish_lines(FinishReason::Drain, |_| true);
-    stage
-        .journal
-        .note(format_args!("{name} drained {left} lines"));
+    stage.journal.note(format_args!("{name} drained {left} lines"));
     kit.pass(Duration::from_secs(1)).await;
     assert_eq!(kit.worker.line_count(), 0, "live lines of {name}");
     assert!(kit.board.registry.is_empty(), "{name}'s registry");
@@ -84,9 +82,7 @@ async fn service(stage: Stage, name: &'static str, next: &'static str) -> Checke
     ] {
         assert!(kit.metric(&gauge).abs() < 0.5, "{gauge} of {name}");
     }
-    let opened = kit.metric(&format!(
-        r#"lineway_lines_opened_total{{node="{name}",kind="main"}}"#
-    ));
+    let opened = kit.metric(&format!(r#"lineway_lines_opened_total{{node="{name}",kind="main"}}"#));
     let closed: f64 = FinishReason::ALL
         .iter()
         .map(|r| {
@@ -95,10 +91,7 @@ async fn service(stage: Stage, name: &'static str, next: &'static str) -> Checke
             ))
         })
         .sum();
-    assert!(
-        opened > 5.0 && (opened - closed).abs() < 0.5,
-        "{opened} {closed}"
-    );
+    assert!(opened > 5.0 && (opened - closed).abs() < 0.5, "{opened} {closed}");
     assert!(kit.worker.timers.is_empty(), "timers of {name}");
     stage.empty.add_permits(1);
     Ok(())
@@ -219,11 +212,8 @@ async fn client(stage: Stage, seed: u64) -> Checked {
     let mut others = [Dice(dice.0 ^ 2), Dice(dice.0 ^ 4), Dice(dice.0 ^ 8)];
     let [a, b, c] = &mut others;
     let (size_a, size_b, size_c) = (a.roll(90_000) + 1, b.roll(90_000) + 1, 1);
-    let all = tokio::join!(
-        talk(&stage, a, size_a),
-        talk(&stage, b, size_b),
-        talk(&stage, c, size_c)
-    );
+    let all =
+        tokio::join!(talk(&stage, a, size_a), talk(&stage, b, size_b), talk(&stage, c, size_c));
     all.0?;
     all.1?;
     all.2?;
@@ -262,11 +252,8 @@ fn simulate(seed: u64) -> Vec<String> {
         .tick_duration(Duration::from_millis(2))
         .simulation_duration(Duration::from_secs(120))
         .build();
-    let stage = Stage {
-        journal: journal.clone(),
-        stop: Rc::default(),
-        empty: Rc::new(Semaphore::new(0)),
-    };
+    let stage =
+        Stage { journal: journal.clone(), stop: Rc::default(), empty: Rc::new(Semaphore::new(0)) };
     // Named in a fixed order, so that each has the same address in every run.
     for name in ["echo", "far", "near", "client"] {
         let _: IpAddr = sim.lookup(name);
@@ -290,20 +277,10 @@ fn two_services_over_a_faulty_network_deliver_end_and_are_empty_and_a_seed_is_a_
     }
     assert_eq!(first.len(), again.len());
     assert_ne!(first, simulate(8), "another seed is another run");
-    for (reason, least) in [
-        ("connect-failed", 1),
-        ("idle", 1),
-        ("drain", 5),
-        ("peer-finished", 8),
-    ] {
-        let count = first
-            .iter()
-            .filter(|line| line.contains(&format!("reason={reason}")))
-            .count();
-        assert!(
-            count >= least,
-            "{count} lines ended by {reason}: {first:#?}"
-        );
+    for (reason, least) in [("connect-failed", 1), ("idle", 1), ("drain", 5), ("peer-finished", 8)]
+    {
+        let count = first.iter().filter(|line| line.contains(&format!("reason={reason}"))).count();
+        assert!(count >= least, "{count} lines ended by {reason}: {first:#?}");
     }
 }
 

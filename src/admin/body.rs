@@ -40,27 +40,15 @@ struct Lines {
 impl Answer {
     /// A whole document.
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self {
-            content: Content::Whole(bytes.into()),
-            slot: None,
-        }
+        Self { content: Content::Whole(bytes.into()), slot: None }
     }
 
     /// A page of lines.
     pub(super) fn lines(page: LinesPage) -> Self {
         let head = page.head();
         let lines = page.lines.into_iter();
-        let lines = Lines {
-            head,
-            lines,
-            now: Instant::now(),
-            first: true,
-            done: false,
-        };
-        Self {
-            content: Content::Lines(lines),
-            slot: None,
-        }
+        let lines = Lines { head, lines, now: Instant::now(), first: true, done: false };
+        Self { content: Content::Lines(lines), slot: None }
     }
 
     /// The same body, whose end makes the connection wait for its next request.

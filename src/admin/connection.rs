@@ -133,20 +133,15 @@ impl Table {
             lent,
         });
         self.slots.borrow_mut().insert(number, Rc::clone(&slot));
-        Entry {
-            table: self.clone(),
-            number,
-            slot,
-        }
+        Entry { table: self.clone(), number, slot }
     }
 
     /// Ends the connection that does nothing for the longest time; if all are being answered, the
     /// one that makes no progress for the longest time. With `lent` only those on the reserve.
     pub(super) fn evict(&self, lent: bool) {
         let slots = self.slots.borrow();
-        let candidates = slots
-            .values()
-            .filter(|slot| slot.order.get().is_none() && (!lent || slot.lent));
+        let candidates =
+            slots.values().filter(|slot| slot.order.get().is_none() && (!lent || slot.lent));
         let oldest =
             candidates.min_by_key(|slot| (slot.phase.get() == Phase::Answering, slot.since.get()));
         if let Some(slot) = oldest {
@@ -192,10 +187,7 @@ pub(super) async fn serve(
             Ok::<_, std::convert::Infallible>(response.map(|answer| answer.on(slot)))
         }
     });
-    let io = TokioIo::new(Io {
-        stream,
-        slot: Rc::clone(slot),
-    });
+    let io = TokioIo::new(Io { stream, slot: Rc::clone(slot) });
     let mut http = http1::Builder::new()
         .half_close(true)
         .keep_alive(lent.is_none())

@@ -31,10 +31,8 @@ pub(super) fn check<B>(
     if hosts.next().is_some() {
         return Err((StatusCode::BAD_REQUEST, "more than one Host header"));
     }
-    let refused = (
-        StatusCode::FORBIDDEN,
-        "the Host is neither the listening address nor localhost",
-    );
+    let refused =
+        (StatusCode::FORBIDDEN, "the Host is neither the listening address nor localhost");
     match host {
         Some(host) if !host.to_str().is_ok_and(|host| arrival.serves(host)) => return Err(refused),
         None if request.version() >= Version::HTTP_11 => {
@@ -50,10 +48,7 @@ pub(super) fn check<B>(
     if request.method() == Method::POST {
         let value = request.headers().get(LINEWAY);
         if value.is_none_or(|value| value.as_bytes() != b"1") {
-            return Err((
-                StatusCode::FORBIDDEN,
-                "a change needs the header X-Lineway: 1",
-            ));
+            return Err((StatusCode::FORBIDDEN, "a change needs the header X-Lineway: 1"));
         }
     }
     Ok(())
@@ -78,13 +73,10 @@ impl Arrival {
             return false;
         }
         if host.starts_with('[') {
-            name.parse::<Ipv6Addr>()
-                .is_ok_and(|ip| self.serves_ip(ip.into()))
+            name.parse::<Ipv6Addr>().is_ok_and(|ip| self.serves_ip(ip.into()))
         } else {
             name.eq_ignore_ascii_case("localhost")
-                || name
-                    .parse::<Ipv4Addr>()
-                    .is_ok_and(|ip| self.serves_ip(ip.into()))
+                || name.parse::<Ipv4Addr>().is_ok_and(|ip| self.serves_ip(ip.into()))
         }
     }
 
@@ -112,23 +104,15 @@ mod tests {
     use super::Arrival;
 
     fn arrival(listening: &str, local: &str) -> Arrival {
-        Arrival {
-            listening: listening.parse().unwrap(),
-            local: local.parse().unwrap(),
-        }
+        Arrival { listening: listening.parse().unwrap(), local: local.parse().unwrap() }
     }
 
     #[test]
     fn a_loopback_listener_serves_its_address_and_localhost() {
         let here = arrival("127.0.0.1:9600", "127.0.0.1");
-        for host in [
-            "127.0.0.1:9600",
-            "127.0.0.1",
-            "localhost",
-            "LocalHost:9600",
-            "[::1]:9600",
-            "[::1]",
-        ] {
+        for host in
+            ["127.0.0.1:9600", "127.0.0.1", "localhost", "LocalHost:9600", "[::1]:9600", "[::1]"]
+        {
             assert!(here.serves(host), "{host}");
         }
         for host in [
@@ -160,21 +144,10 @@ mod tests {
     fn a_listener_on_every_address_serves_the_addresses_of_the_machine() {
         for listening in ["0.0.0.0:80", "[::]:80"] {
             let here = arrival(listening, "198.51.100.7");
-            for host in [
-                "198.51.100.7",
-                "198.51.100.7:80",
-                "127.0.0.9",
-                "[::ffff:127.0.0.1]:80",
-            ] {
+            for host in ["198.51.100.7", "198.51.100.7:80", "127.0.0.9", "[::ffff:127.0.0.1]:80"] {
                 assert!(here.serves(host), "{listening} {host}");
             }
-            for host in [
-                "192.0.2.1",
-                "198.51.100.7:81",
-                "224.0.0.1",
-                "255.255.255.255",
-                "a.b",
-            ] {
+            for host in ["192.0.2.1", "198.51.100.7:81", "224.0.0.1", "255.255.255.255", "a.b"] {
                 assert!(!here.serves(host), "{listening} {host}");
             }
         }

@@ -18,9 +18,7 @@ use super::{Context, NotReady};
 
 /// The document of a value that can always be written.
 pub(super) fn document(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value)
-        .map(Bytes::from)
-        .unwrap_or_default()
+    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
 }
 
 /// A text that only appears as JSON string.
@@ -40,10 +38,7 @@ struct Both<T> {
 
 impl<T> Both<T> {
     fn of(value: impl Fn(Direction) -> T) -> Self {
-        Self {
-            upstream: value(Upstream),
-            downstream: value(Downstream),
-        }
+        Self { upstream: value(Upstream), downstream: value(Downstream) }
     }
 }
 
@@ -116,18 +111,12 @@ impl LinesPage {
         let more = lines.len() > query.limit;
         lines.truncate(query.limit);
         let last = lines.last().map(|line| line.id);
-        Self {
-            total,
-            next: if more { last } else { None },
-            lines,
-        }
+        Self { total, next: if more { last } else { None }, lines }
     }
 
     /// What stands before the first line.
     pub(super) fn head(&self) -> Vec<u8> {
-        let next = self
-            .next
-            .map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+        let next = self.next.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         format!("{{\"total\":{},\"next\":{next},\"lines\":[", self.total).into_bytes()
     }
 }
@@ -191,11 +180,7 @@ pub(super) fn nodes(context: &Context) -> Bytes {
             .collect(),
         lines_open: lines.len(),
     };
-    let nodes = plan
-        .nodes
-        .iter()
-        .map(|node| self::node(node, &not_ready, &open))
-        .collect();
+    let nodes = plan.nodes.iter().map(|node| self::node(node, &not_ready, &open)).collect();
     document(&Nodes { service, nodes })
 }
 
@@ -224,25 +209,18 @@ fn summary(settings: &NodeSettings) -> Summary {
                 std::net::IpAddr::V4(ip) => format!("{ip}:{port}"),
                 std::net::IpAddr::V6(ip) => format!("[{ip}]:{port}"),
             };
-            Summary {
-                listen: ports.into_iter().map(address).collect(),
-                ..Summary::default()
-            }
+            Summary { listen: ports.into_iter().map(address).collect(), ..Summary::default() }
         }
         NodeSettings::TcpConnector(connector) => {
             let targets = connector.targets.iter().map(|target| match &target.host {
                 Host::Ip(ip) => SocketAddr::new(*ip, target.port.get()).to_string(),
                 Host::Name(name) => format!("{name}:{}", target.port),
             });
-            Summary {
-                connect: targets.collect(),
-                ..Summary::default()
-            }
+            Summary { connect: targets.collect(), ..Summary::default() }
         }
-        NodeSettings::TesterClient(tester) => Summary {
-            lines: Some(tester.lines),
-            ..Summary::default()
-        },
+        NodeSettings::TesterClient(tester) => {
+            Summary { lines: Some(tester.lines), ..Summary::default() }
+        }
         NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }
 }
@@ -280,10 +258,7 @@ mod tests {
             port_ranges(&ports)
         };
         assert_eq!(ports(&[7000]), ["7000"]);
-        assert_eq!(
-            ports(&[9000, 7001, 7000, 7002, 65535]),
-            ["7000-7002", "9000", "65535"]
-        );
+        assert_eq!(ports(&[9000, 7001, 7000, 7002, 65535]), ["7000-7002", "9000", "65535"]);
         assert_eq!(ports(&(1..=65535).collect::<Vec<_>>()), ["1-65535"]);
     }
 }

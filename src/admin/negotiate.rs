@@ -39,9 +39,7 @@ impl Format {
             .collect();
         let quality = |format| {
             let matching = ranges.iter().filter_map(|range| range.matches(format));
-            matching
-                .max_by_key(|(precision, quality)| (*precision, *quality))
-                .map_or(0, |(_, q)| q)
+            matching.max_by_key(|(precision, quality)| (*precision, *quality)).map_or(0, |(_, q)| q)
         };
         if quality(Self::OpenMetrics) > quality(Self::Text) {
             Self::OpenMetrics
@@ -65,12 +63,7 @@ impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (kind, subtype) = parts.next()?.split_once('/')?;
-        let mut range = Self {
-            kind,
-            subtype,
-            version: None,
-            quality: 1000,
-        };
+        let mut range = Self { kind, subtype, version: None, quality: 1000 };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             if name.eq_ignore_ascii_case("q") {
                 range.quality = quality(value)?;

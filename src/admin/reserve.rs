@@ -27,27 +27,16 @@ impl Reserve {
     /// Sets so many descriptors aside.
     pub(super) fn new(size: usize) -> io::Result<Self> {
         let null = OwnedFd::from(File::open("/dev/null")?);
-        let kept = (0..size)
-            .map(|_| null.try_clone())
-            .collect::<io::Result<_>>()?;
-        let inner = Inner {
-            null,
-            kept: RefCell::new(kept),
-            lent: Cell::new(0),
-            size,
-        };
-        Ok(Self {
-            inner: Rc::new(inner),
-        })
+        let kept = (0..size).map(|_| null.try_clone()).collect::<io::Result<_>>()?;
+        let inner = Inner { null, kept: RefCell::new(kept), lent: Cell::new(0), size };
+        Ok(Self { inner: Rc::new(inner) })
     }
 
     /// Closes one descriptor, so that the next call that needs one can have it.
     pub(super) fn lend(&self) -> Option<Lent> {
         drop(self.inner.kept.borrow_mut().pop()?);
         self.inner.lent.set(self.inner.lent.get() + 1);
-        Some(Lent {
-            inner: Rc::clone(&self.inner),
-        })
+        Some(Lent { inner: Rc::clone(&self.inner) })
     }
 
     /// Closes the whole reserve while `work` runs, which needs descriptors for a moment.
@@ -96,10 +85,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         self.inner.lent.set(self.inner.lent.get() - 1);
-        Reserve {
-            inner: Rc::clone(&self.inner),
-        }
-        .refill();
+        Reserve { inner: Rc::clone(&self.inner) }.refill();
     }
 }
 
@@ -125,9 +111,8 @@ mod tests {
     async fn case_m11_a_connection_comes_back_as_reserve_and_is_closed() {
         use tokio::io::AsyncReadExt;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = tokio::net::TcpStream::connect(listener.local_addr().unwrap())
-            .await
-            .unwrap();
+        let mut client =
+            tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let reserve = Reserve::new(1).unwrap();
         reserve.lend().unwrap().bring_back(stream);

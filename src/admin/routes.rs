@@ -80,11 +80,7 @@ static ASSETS: [Asset; 4] = [
         content_type: "text/javascript; charset=utf-8",
         text: include_str!("page/page.js"),
     },
-    Asset {
-        path: "/icon.svg",
-        content_type: "image/svg+xml",
-        text: include_str!("page/icon.svg"),
-    },
+    Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("page/icon.svg") },
 ];
 
 impl<'a> Route<'a> {
@@ -97,9 +93,7 @@ impl<'a> Route<'a> {
             "/api/nodes" => Self::Nodes,
             "/api/sockets" => Self::Sockets,
             _ => {
-                let line = path
-                    .strip_prefix("/api/lines/")
-                    .and_then(|p| p.strip_suffix("/close"));
+                let line = path.strip_prefix("/api/lines/").and_then(|p| p.strip_suffix("/close"));
                 match line {
                     Some(id) if !id.is_empty() && !id.contains('/') => Self::Close(id),
                     _ => Self::Page(ASSETS.iter().find(|asset| asset.path == path)?),
@@ -143,9 +137,7 @@ where
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    headers
-        .entry(CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     tracing::debug!(%method, ?path, status = response.status().as_u16(), "admin request");
     response
 }
@@ -162,9 +154,7 @@ where
     if !route.allows(request.method()) {
         let text = format!("only {} here", route.allowed());
         let mut response = error(path, StatusCode::METHOD_NOT_ALLOWED, &text);
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static(route.allowed()));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(route.allowed()));
         return response;
     }
     match route {
@@ -173,9 +163,7 @@ where
             let format = Format::preferred(request.headers());
             let text = site.spare.during(|| (context.metrics)(format));
             let mut response = whole(StatusCode::OK, format.content_type(), text);
-            response
-                .headers_mut()
-                .insert(VARY, HeaderValue::from_static("accept"));
+            response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
             response
         }
         Route::Alive => match (context.live)() {
@@ -198,18 +186,12 @@ where
             Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
         },
         Route::Nodes => whole(StatusCode::OK, JSON, json::nodes(context)),
-        Route::Sockets => whole(
-            StatusCode::OK,
-            JSON,
-            r#"{"total":0,"next":null,"sockets":[]}"#,
-        ),
+        Route::Sockets => whole(StatusCode::OK, JSON, r#"{"total":0,"next":null,"sockets":[]}"#),
         Route::Close(id) => match read(request).await {
             Ok(()) => close(id, path, context).await,
             Err((status, text)) => {
                 let mut response = error(path, status, text);
-                response
-                    .headers_mut()
-                    .insert(CONNECTION, HeaderValue::from_static("close"));
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 response
             }
         },
@@ -230,23 +212,13 @@ where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let too_long = (
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "the body is longer than 4096 bytes",
-    );
-    let announced = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|v| v.to_str().ok()?.parse().ok());
+    let too_long = (StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4096 bytes");
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > MAX_BODY as u64) {
         return Err(too_long);
     }
-    match timeout(
-        BODY_TIME,
-        Limited::new(request.into_body(), MAX_BODY).collect(),
-    )
-    .await
-    {
+    match timeout(BODY_TIME, Limited::new(request.into_body(), MAX_BODY).collect()).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long),
         Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body is not whole")),
@@ -270,17 +242,12 @@ async fn close(id: &str, path: &str, context: &Context) -> Response<Answer> {
         CloseOutcome::Accepted => {
             tracing::info!(line = %line, "line closed by the admin interface");
             let id = line.to_string();
-            let document = json::document(&Closing {
-                id: &id,
-                result: "closing",
-            });
+            let document = json::document(&Closing { id: &id, result: "closing" });
             whole(StatusCode::ACCEPTED, JSON, document)
         }
-        CloseOutcome::Unknown => error(
-            path,
-            StatusCode::NOT_FOUND,
-            &format!("there is no line {line}"),
-        ),
+        CloseOutcome::Unknown => {
+            error(path, StatusCode::NOT_FOUND, &format!("there is no line {line}"))
+        }
         CloseOutcome::Unavailable => {
             let text = "the line could not be told; the service may be stopping";
             error(path, StatusCode::SERVICE_UNAVAILABLE, text)
@@ -291,9 +258,7 @@ async fn close(id: &str, path: &str, context: &Context) -> Response<Answer> {
 fn respond(status: StatusCode, content_type: &'static str, answer: Answer) -> Response<Answer> {
     let mut response = Response::new(answer);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

@@ -52,12 +52,7 @@ impl Server {
         let address = listener.local_addr()?;
         let connections = Reserve::new(RESERVED_CONNECTIONS)?;
         let metrics = Reserve::new(RESERVED_FOR_METRICS)?;
-        Ok(Self {
-            listener,
-            address,
-            connections,
-            metrics,
-        })
+        Ok(Self { listener, address, connections, metrics })
     }
 
     /// The address that it listens on; for port 0 with the port that the system chose.
@@ -79,10 +74,7 @@ impl Server {
         let listener = TcpListener::from_std(self.listener.try_clone()?)?;
         let mut accepting = Accepting {
             address: self.address,
-            site: Rc::new(Site {
-                context,
-                spare: self.metrics.clone(),
-            }),
+            site: Rc::new(Site { context, spare: self.metrics.clone() }),
             table: Table::default(),
             tasks: JoinSet::new(),
             reserve: self.connections.clone(),
@@ -148,14 +140,10 @@ impl Accepting {
         };
         // An answer is written at once and whole; a socket that refuses is only slower.
         let _ = stream.set_nodelay(true);
-        let arrival = Arrival {
-            listening: self.address,
-            local: local.ip(),
-        };
+        let arrival = Arrival { listening: self.address, local: local.ip() };
         let entry = self.table.enter(lent.is_some());
         let site = Rc::clone(&self.site);
-        self.tasks
-            .spawn_local(connection::serve(stream, arrival, site, entry, lent));
+        self.tasks.spawn_local(connection::serve(stream, arrival, site, entry, lent));
     }
 
     /// A connection could not be accepted: with a descriptor of the reserve it may go (M-11).

@@ -30,12 +30,8 @@ const HOSTILE: &str = "in\"1\\x\n<script>\u{202e}";
 fn context() -> Context {
     let registry = Registry::new();
     let closing = registry.clone();
-    let tester = TesterSettings {
-        chunk_count: 11,
-        timeout: Millis::new(30_000),
-        terminate: true,
-        lines: 1,
-    };
+    let tester =
+        TesterSettings { chunk_count: 11, timeout: Millis::new(30_000), terminate: true, lines: 1 };
     let node = |name: &str, settings, next: Option<&str>| NodePlan {
         name: name.into(),
         settings,
@@ -45,10 +41,7 @@ fn context() -> Context {
         service: ServiceSettings {
             workers: 1,
             drain_timeout: Millis::new(10_000),
-            dns: DnsSettings {
-                servers: Vec::new(),
-                timeout: Millis::new(1000),
-            },
+            dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
         },
         nodes: vec![
             node(HOSTILE, NodeSettings::TesterClient(tester), Some("echo")),
@@ -65,14 +58,8 @@ fn context() -> Context {
         ready: Arc::new(|| Ok(())),
         close: Arc::new(move |id| {
             let found = closing.remove(id);
-            async move {
-                if found {
-                    CloseOutcome::Accepted
-                } else {
-                    CloseOutcome::Unknown
-                }
-            }
-            .boxed()
+            async move { if found { CloseOutcome::Accepted } else { CloseOutcome::Unknown } }
+                .boxed()
         }),
         accept_error: Arc::new(|_| {}),
     }
@@ -83,13 +70,7 @@ fn add_lines(registry: &Registry, node: &str, numbers: std::ops::RangeInclusive<
     for number in numbers {
         let id = LineId { worker: 0, number };
         let peer = Some(SocketAddr::from(([192, 0, 2, 1], 40_000)));
-        registry.insert(Arc::new(LineView::new(
-            id,
-            LineKind::Main,
-            Arc::clone(&node),
-            None,
-            peer,
-        )));
+        registry.insert(Arc::new(LineView::new(id, LineKind::Main, Arc::clone(&node), None, peer)));
     }
 }
 
@@ -102,10 +83,7 @@ struct Running {
 
 impl Running {
     async fn connect(&self) -> Client {
-        Client {
-            stream: TcpStream::connect(self.address).await.unwrap(),
-            buffer: Vec::new(),
-        }
+        Client { stream: TcpStream::connect(self.address).await.unwrap(), buffer: Vec::new() }
     }
 
     /// The answer to one request on a connection of its own.
@@ -116,8 +94,7 @@ impl Running {
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-            .await
+        self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
     }
 }
 
@@ -132,12 +109,7 @@ async fn beside<F: Future<Output = ()>>(context: Context, test: impl FnOnce(Runn
             spawn_local(async move { server.serve(context, async { drop(stopped.await) }).await });
         let stop = Rc::new(Cell::new(Some(stop)));
         let kept = Rc::clone(&stop);
-        test(Running {
-            address,
-            stop,
-            task,
-        })
-        .await;
+        test(Running { address, stop, task }).await;
         drop(kept);
     };
     local.run_until(run).await;
@@ -168,11 +140,7 @@ impl Answer {
     }
 
     fn json(&self) -> serde_json::Value {
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/json"),
-            "{self:?}"
-        );
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_slice(&self.body).unwrap()
     }
 }
@@ -184,20 +152,13 @@ impl Client {
 
     /// Reads more; false at the end of the connection.
     async fn more(&mut self) -> bool {
-        self.stream
-            .read_buf(&mut self.buffer)
-            .await
-            .is_ok_and(|read| read > 0)
+        self.stream.read_buf(&mut self.buffer).await.is_ok_and(|read| read > 0)
     }
 
     /// The next answer to a request other than HEAD; `None` if the connection ends before it.
     async fn answer(&mut self) -> Option<Answer> {
         let (status, head) = self.head().await?;
-        let mut answer = Answer {
-            status,
-            head,
-            body: Vec::new(),
-        };
+        let mut answer = Answer { status, head, body: Vec::new() };
         if answer.header("transfer-encoding").is_some() {
             while let Some(chunk) = self.chunk().await {
                 if chunk.is_empty() {
@@ -207,9 +168,7 @@ impl Client {
             }
             return None;
         }
-        let length = answer
-            .header("content-length")
-            .map_or(0, |n| n.parse().unwrap());
+        let length = answer.header("content-length").map_or(0, |n| n.parse().unwrap());
         while self.buffer.len() < length {
             if !self.more().await {
                 return None;
@@ -241,10 +200,7 @@ impl Client {
 
     async fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
-            let found = self
-                .buffer
-                .windows(mark.len())
-                .position(|window| window == mark);
+            let found = self.buffer.windows(mark.len()).position(|window| window == mark);
             if let Some(position) = found {
                 let head = self.buffer.drain(..position).collect();
                 self.buffer.drain(..mark.len());

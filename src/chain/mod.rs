@@ -43,35 +43,20 @@ pub struct Shape {
 }
 
 /// `TcpListener`: starts a chain.
-pub const TCP_LISTENER: Shape = Shape {
-    name: "TcpListener",
-    takes: None,
-    gives: Some(Traffic::Bytes),
-};
+pub const TCP_LISTENER: Shape =
+    Shape { name: "TcpListener", takes: None, gives: Some(Traffic::Bytes) };
 /// `TcpConnector`: ends a chain.
-pub const TCP_CONNECTOR: Shape = Shape {
-    name: "TcpConnector",
-    takes: Some(Traffic::Bytes),
-    gives: None,
-};
+pub const TCP_CONNECTOR: Shape =
+    Shape { name: "TcpConnector", takes: Some(Traffic::Bytes), gives: None };
 /// `EchoServer`: ends a chain.
-pub const ECHO_SERVER: Shape = Shape {
-    name: "EchoServer",
-    takes: Some(Traffic::Bytes),
-    gives: None,
-};
+pub const ECHO_SERVER: Shape =
+    Shape { name: "EchoServer", takes: Some(Traffic::Bytes), gives: None };
 /// `TesterClient`: starts a chain.
-pub const TESTER_CLIENT: Shape = Shape {
-    name: "TesterClient",
-    takes: None,
-    gives: Some(Traffic::Bytes),
-};
+pub const TESTER_CLIENT: Shape =
+    Shape { name: "TesterClient", takes: None, gives: Some(Traffic::Bytes) };
 /// `TesterServer`: ends a chain.
-pub const TESTER_SERVER: Shape = Shape {
-    name: "TesterServer",
-    takes: Some(Traffic::Bytes),
-    gives: None,
-};
+pub const TESTER_SERVER: Shape =
+    Shape { name: "TesterServer", takes: Some(Traffic::Bytes), gives: None };
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,11 +132,7 @@ pub enum Fault {
 pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut nodes: HashMap<&str, usize> = HashMap::new();
-    for (node, name) in links
-        .iter()
-        .enumerate()
-        .filter_map(|(n, link)| Some((n, link.name?)))
-    {
+    for (node, name) in links.iter().enumerate().filter_map(|(n, link)| Some((n, link.name?))) {
         nodes.entry(name).or_insert(node);
     }
     let mut follower = vec![None; links.len()];
@@ -190,10 +171,7 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
         let Some(next) = *next else { continue };
         let (from, to) = (links[node].shape, links[next].shape);
         if let Some(nodes) = loops.iter().find(|nodes| nodes.last() == Some(&node)) {
-            faults.push(Fault::Loop {
-                node,
-                nodes: nodes.clone(),
-            });
+            faults.push(Fault::Loop { node, nodes: nodes.clone() });
         } else if from.is_some_and(|shape| shape.gives.is_none()) {
             faults.push(Fault::NextOfEnd { node });
         } else if to.is_some_and(|shape| shape.takes.is_none()) {
@@ -211,11 +189,7 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
         let unreached = (0..links.len()).filter(|&n| !reached[n] && must_be_reached(&links[n]));
         // Of two nodes with one name the second can not be reached; the name is the fault then.
         let first_of_name = |&n: &usize| links[n].name.is_some_and(|name| nodes[name] == n);
-        faults.extend(
-            unreached
-                .filter(first_of_name)
-                .map(|node| Fault::Unreached { node }),
-        );
+        faults.extend(unreached.filter(first_of_name).map(|node| Fault::Unreached { node }));
     }
     faults
 }

@@ -3,28 +3,13 @@ use super::{
     check,
 };
 
-const MIDDLE: Shape = Shape {
-    name: "Middle",
-    takes: Some(Traffic::Bytes),
-    gives: Some(Traffic::Bytes),
-};
-const SIP_END: Shape = Shape {
-    name: "SipEnd",
-    takes: Some(Traffic::Sip),
-    gives: None,
-};
+const MIDDLE: Shape =
+    Shape { name: "Middle", takes: Some(Traffic::Bytes), gives: Some(Traffic::Bytes) };
+const SIP_END: Shape = Shape { name: "SipEnd", takes: Some(Traffic::Sip), gives: None };
 
 fn link<'a>(name: &'a str, shape: &'a Shape, next: &'a str) -> Link<'a> {
-    let next = if next.is_empty() {
-        Next::Nobody
-    } else {
-        Next::To(next)
-    };
-    Link {
-        name: Some(name),
-        shape: Some(shape),
-        next,
-    }
+    let next = if next.is_empty() { Next::Nobody } else { Next::To(next) };
+    Link { name: Some(name), shape: Some(shape), next }
 }
 
 fn faults(links: &[Link<'_>]) -> Vec<Fault> {
@@ -70,21 +55,9 @@ fn case_t14_a_loop_is_told_once_where_it_closes() {
         link("b", &MIDDLE, "c"),
         link("c", &MIDDLE, "a"),
     ];
-    assert_eq!(
-        faults(&links),
-        [Fault::Loop {
-            node: 3,
-            nodes: vec![1, 2, 3]
-        }]
-    );
+    assert_eq!(faults(&links), [Fault::Loop { node: 3, nodes: vec![1, 2, 3] }]);
     let itself = [link("in", &TCP_LISTENER, "in")];
-    assert_eq!(
-        faults(&itself),
-        [Fault::Loop {
-            node: 0,
-            nodes: vec![0]
-        }]
-    );
+    assert_eq!(faults(&itself), [Fault::Loop { node: 0, nodes: vec![0] }]);
 }
 
 #[test]
@@ -97,16 +70,7 @@ fn two_loops_are_two_faults() {
     ];
     assert_eq!(
         faults(&links),
-        [
-            Fault::Loop {
-                node: 1,
-                nodes: vec![0, 1]
-            },
-            Fault::Loop {
-                node: 2,
-                nodes: vec![2]
-            }
-        ]
+        [Fault::Loop { node: 1, nodes: vec![0, 1] }, Fault::Loop { node: 2, nodes: vec![2] }]
     );
 }
 
@@ -123,28 +87,10 @@ fn a_node_that_no_chain_leads_to_is_a_fault() {
 
 #[test]
 fn a_misspelt_next_makes_no_node_unreached() {
-    let links = [
-        link("in", &TCP_LISTENER, "uot"),
-        link("out", &ECHO_SERVER, ""),
-    ];
-    assert_eq!(
-        faults(&links),
-        [Fault::UnknownNext {
-            node: 0,
-            near: Some(1)
-        }]
-    );
-    let links = [
-        link("in", &TCP_LISTENER, "nope"),
-        link("out", &ECHO_SERVER, ""),
-    ];
-    assert_eq!(
-        faults(&links),
-        [Fault::UnknownNext {
-            node: 0,
-            near: None
-        }]
-    );
+    let links = [link("in", &TCP_LISTENER, "uot"), link("out", &ECHO_SERVER, "")];
+    assert_eq!(faults(&links), [Fault::UnknownNext { node: 0, near: Some(1) }]);
+    let links = [link("in", &TCP_LISTENER, "nope"), link("out", &ECHO_SERVER, "")];
+    assert_eq!(faults(&links), [Fault::UnknownNext { node: 0, near: None }]);
     let links = [link("in", &TCP_LISTENER, ""), link("out", &ECHO_SERVER, "")];
     assert_eq!(faults(&links), [Fault::MissingNext { node: 0 }]);
 }
@@ -158,17 +104,9 @@ fn kinds_of_traffic_must_fit() {
 #[test]
 fn nodes_of_an_unknown_type_bring_no_further_faults() {
     let links = [
-        Link {
-            name: Some("in"),
-            shape: None,
-            next: Next::To("out"),
-        },
+        Link { name: Some("in"), shape: None, next: Next::To("out") },
         link("out", &ECHO_SERVER, ""),
-        Link {
-            name: None,
-            shape: None,
-            next: Next::Unreadable,
-        },
+        Link { name: None, shape: None, next: Next::Unreadable },
         link("lost", &ECHO_SERVER, ""),
     ];
     assert_eq!(faults(&links), []);
@@ -177,10 +115,8 @@ fn nodes_of_an_unknown_type_bring_no_further_faults() {
 #[test]
 fn a_long_chain_is_checked_without_recursion() {
     let names: Vec<String> = (0..20_000).map(|n| format!("n{n}")).collect();
-    let mut links: Vec<_> = names
-        .windows(2)
-        .map(|pair| link(&pair[0], &MIDDLE, &pair[1]))
-        .collect();
+    let mut links: Vec<_> =
+        names.windows(2).map(|pair| link(&pair[0], &MIDDLE, &pair[1])).collect();
     links[0].shape = Some(&TCP_LISTENER);
     links.truncate(500);
     links.push(link(&names[500], &ECHO_SERVER, ""));

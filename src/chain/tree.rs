@@ -19,29 +19,15 @@ const SHOWN: usize = 8;
 /// Nodes that enter one chain stand together above it; a chain that joins another one further down
 /// ends with the word `above`.
 pub fn tree(plan: &Plan) -> String {
-    let width = plan
-        .nodes
-        .iter()
-        .map(|node| visible(&node.name).chars().count())
-        .max()
-        .unwrap_or(0);
+    let width =
+        plan.nodes.iter().map(|node| visible(&node.name).chars().count()).max().unwrap_or(0);
     let nodes: HashMap<&str, &NodePlan> = plan.nodes.iter().map(|n| (&*n.name, n)).collect();
-    let followers: HashSet<&str> = plan
-        .nodes
-        .iter()
-        .filter_map(|n| n.next.as_deref())
-        .collect();
-    let starts = plan
-        .nodes
-        .iter()
-        .filter(|node| !followers.contains(&*node.name));
+    let followers: HashSet<&str> = plan.nodes.iter().filter_map(|n| n.next.as_deref()).collect();
+    let starts = plan.nodes.iter().filter(|node| !followers.contains(&*node.name));
 
     let mut groups: Vec<Vec<&NodePlan>> = Vec::new();
     for start in starts {
-        match groups
-            .iter_mut()
-            .find(|g| start.next.is_some() && g[0].next == start.next)
-        {
+        match groups.iter_mut().find(|g| start.next.is_some() && g[0].next == start.next) {
             Some(group) => group.push(start),
             None => groups.push(vec![start]),
         }
@@ -73,11 +59,8 @@ pub fn tree(plan: &Plan) -> String {
 fn write_node(out: &mut String, indent: &str, node: &NodePlan, width: usize, after: &str) {
     let room = (width + 3).saturating_sub(indent.chars().count());
     let kind = node.settings.type_name();
-    let line = format!(
-        "{indent}{:<room$}  {kind:<12}  {}",
-        visible(&node.name),
-        describe(&node.settings)
-    );
+    let line =
+        format!("{indent}{:<room$}  {kind:<12}  {}", visible(&node.name), describe(&node.settings));
     let _ = writeln!(out, "{}{after}", line.trim_end());
 }
 
@@ -90,11 +73,7 @@ pub fn describe(settings: &NodeSettings) -> String {
         }
         NodeSettings::EchoServer => String::new(),
         NodeSettings::TesterClient(tester) => {
-            format!(
-                "{} each worker, {}",
-                counted(tester.lines, "line"),
-                chunks(tester)
-            )
+            format!("{} each worker, {}", counted(tester.lines, "line"), chunks(tester))
         }
         NodeSettings::TesterServer(tester) => chunks(tester),
     }
@@ -135,11 +114,7 @@ fn target(target: &Target) -> String {
         Host::Ip(ip) => SocketAddr::new(*ip, target.port.get()).to_string(),
         Host::Name(name) => format!("{name}:{}", target.port),
     };
-    if target.weight == 1 {
-        place
-    } else {
-        format!("{place} (weight {})", target.weight)
-    }
+    if target.weight == 1 { place } else { format!("{place} (weight {})", target.weight) }
 }
 
 fn listed(mut words: Vec<String>) -> String {

@@ -34,42 +34,25 @@ impl Listens<'_> {
 /// Notes each pair of listeners that want one address and port, once.
 pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading: &Reading<'_>) {
     let mut by_port: HashMap<u16, Vec<Listens<'_>>> = HashMap::new();
-    let of_admin = Listens {
-        draft: None,
-        address: admin.listen.ip(),
-        interface: None,
-    };
-    by_port
-        .entry(admin.listen.port())
-        .or_default()
-        .push(of_admin);
+    let of_admin = Listens { draft: None, address: admin.listen.ip(), interface: None };
+    by_port.entry(admin.listen.port()).or_default().push(of_admin);
 
     for draft in drafts {
         let Some(NodeSettings::TcpListener(listener)) = &draft.settings else {
             continue;
         };
         let interface = listener.socket.interface.as_ref();
-        let this = Listens {
-            draft: Some(draft),
-            address: listener.address,
-            interface,
-        };
+        let this = Listens { draft: Some(draft), address: listener.address, interface };
         let mut told = false;
         for &port in listener.ports.iter().filter(|&&port| port != Port::ANY) {
             let others = by_port.entry(port.get()).or_default();
-            if let Some(other) = others
-                .iter()
-                .find(|other| other.clashes(&this))
-                .filter(|_| !told)
+            if let Some(other) = others.iter().find(|other| other.clashes(&this)).filter(|_| !told)
             {
                 told = true;
                 let place = std::net::SocketAddr::new(other.address, port.get());
-                let owner = other
-                    .draft
-                    .map_or("the admin interface", |draft| draft.title());
-                let mut problem = draft.ports_problem(format!(
-                    "found {port}, but {owner} already listens on {place}"
-                ));
+                let owner = other.draft.map_or("the admin interface", |draft| draft.title());
+                let mut problem = draft
+                    .ports_problem(format!("found {port}, but {owner} already listens on {place}"));
                 problem.label = Some("already taken".to_owned());
                 problem.also = other.draft.map(|draft| (draft.ports_span(), "first"));
                 reading.note(problem);

@@ -110,10 +110,7 @@ impl Source {
             Self::BuiltIn => parse(BUILT_IN, &name, options)?,
             Self::File(path) => parse(&read(path, &name)?, &name, options)?,
         };
-        Ok(Loaded {
-            config,
-            source: self.clone(),
-        })
+        Ok(Loaded { config, source: self.clone() })
     }
 }
 
@@ -168,23 +165,13 @@ fn read_root(mut root: Table<'_>) -> Option<Config> {
     root.finish("a configuration", |name| {
         service::table_of(name).map(|table| format!("it belongs to [{table}]"))
     });
-    Some(Config {
-        plan: Plan {
-            service,
-            nodes: nodes?,
-        },
-        log,
-        admin,
-    })
+    Some(Config { plan: Plan { service, nodes: nodes? }, log, admin })
 }
 
 /// The text of a file.
 fn read(path: &Path, name: &str) -> Result<String, Problems> {
     let unreadable = |what: String| {
-        let problem = Problem {
-            what,
-            ..Problem::default()
-        };
+        let problem = Problem { what, ..Problem::default() };
         Problems::new(name.to_owned(), String::new(), vec![problem])
     };
     let mut bytes = Vec::new();

@@ -36,26 +36,11 @@ struct NodeType {
 
 /// Every node type.
 const TYPES: [NodeType; 5] = [
-    NodeType {
-        shape: &chain::TCP_LISTENER,
-        read: tcp::listener,
-    },
-    NodeType {
-        shape: &chain::TCP_CONNECTOR,
-        read: tcp::connector,
-    },
-    NodeType {
-        shape: &chain::ECHO_SERVER,
-        read: |_| Some(NodeSettings::EchoServer),
-    },
-    NodeType {
-        shape: &chain::TESTER_CLIENT,
-        read: tester::client,
-    },
-    NodeType {
-        shape: &chain::TESTER_SERVER,
-        read: |table| Some(tester::server(table)),
-    },
+    NodeType { shape: &chain::TCP_LISTENER, read: tcp::listener },
+    NodeType { shape: &chain::TCP_CONNECTOR, read: tcp::connector },
+    NodeType { shape: &chain::ECHO_SERVER, read: |_| Some(NodeSettings::EchoServer) },
+    NodeType { shape: &chain::TESTER_CLIENT, read: tester::client },
+    NodeType { shape: &chain::TESTER_SERVER, read: |table| Some(tester::server(table)) },
 ];
 
 impl NodeType {
@@ -72,10 +57,7 @@ impl NodeType {
 /// Every node type with its setting names.
 #[cfg(test)]
 pub(super) fn setting_names() -> Vec<(&'static str, Vec<&'static str>)> {
-    TYPES
-        .iter()
-        .map(|kind| (kind.shape.name, kind.setting_names()))
-        .collect()
+    TYPES.iter().map(|kind| (kind.shape.name, kind.setting_names())).collect()
 }
 
 /// A node while it is read.
@@ -108,9 +90,7 @@ impl<'a> Draft<'a> {
 
     /// Where a listener's ports stand.
     pub(super) fn ports_span(&self) -> Range<usize> {
-        self.ports
-            .as_ref()
-            .map_or(self.span.clone(), |(_, span)| span.clone())
+        self.ports.as_ref().map_or(self.span.clone(), |(_, span)| span.clone())
     }
 
     pub(super) fn title(&self) -> &str {
@@ -118,10 +98,7 @@ impl<'a> Draft<'a> {
     }
 
     fn problem(&self, key: &str, span: &Range<usize>, what: String) -> Problem {
-        let place = Place {
-            node: self.place.node.clone(),
-            path: key.to_owned(),
-        };
+        let place = Place { node: self.place.node.clone(), path: key.to_owned() };
         place.problem(span.clone(), what)
     }
 }
@@ -152,10 +129,7 @@ pub(super) fn nodes(root: &mut Table<'_>, admin: &AdminSettings) -> Option<Vec<N
     let mut drafts = Vec::with_capacity(elements.len());
     for (index, mut element) in elements.into_iter().enumerate() {
         if let Some(table) = element.as_table() {
-            element.place = Place {
-                node: Some(title(table, index)),
-                path: String::new(),
-            };
+            element.place = Place { node: Some(title(table, index)), path: String::new() };
         }
         if let Some(table) = element.table("a table with name, type, next and settings") {
             drafts.push(draft(table));
@@ -174,11 +148,7 @@ fn plan(draft: Draft<'_>) -> Option<NodePlan> {
         Next::Nobody => None,
         Next::Unreadable => return None,
     };
-    Some(NodePlan {
-        name: Arc::from(draft.name?.0),
-        settings: draft.settings?,
-        next,
-    })
+    Some(NodePlan { name: Arc::from(draft.name?.0), settings: draft.settings?, next })
 }
 
 fn draft(mut table: Table<'_>) -> Draft<'_> {
@@ -196,33 +166,25 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         name.map(|name| (name, value.span.clone()))
     });
 
-    let kind = table
-        .required(TYPE, &format!("one of {known_types}"))
-        .and_then(|value| {
-            let Some(written) = value.text() else {
-                value.wrong(&format!("string, one of {known_types}"));
-                return None;
-            };
-            let kind = TYPES.iter().find(|kind| kind.shape.name == written);
-            if kind.is_none() {
-                let near = nearest(written, known).map(did_you_mean);
-                let mut problem =
-                    value.problem(format!("found {}, unknown node type", value.found()));
-                let known = format!("known types: {known_types}");
-                problem.label = Some(
-                    near.clone()
-                        .unwrap_or_else(|| "unknown node type".to_owned()),
-                );
-                problem.help = Some(near.map_or(known.clone(), |near| format!("{near} {known}")));
-                value.note(problem);
-            }
-            kind
-        });
+    let kind = table.required(TYPE, &format!("one of {known_types}")).and_then(|value| {
+        let Some(written) = value.text() else {
+            value.wrong(&format!("string, one of {known_types}"));
+            return None;
+        };
+        let kind = TYPES.iter().find(|kind| kind.shape.name == written);
+        if kind.is_none() {
+            let near = nearest(written, known).map(did_you_mean);
+            let mut problem = value.problem(format!("found {}, unknown node type", value.found()));
+            let known = format!("known types: {known_types}");
+            problem.label = Some(near.clone().unwrap_or_else(|| "unknown node type".to_owned()));
+            problem.help = Some(near.map_or(known.clone(), |near| format!("{near} {known}")));
+            value.note(problem);
+        }
+        kind
+    });
 
     let next = table.get(NEXT);
-    let next_span = next
-        .as_ref()
-        .map_or(table.span.clone(), |value| value.span.clone());
+    let next_span = next.as_ref().map_or(table.span.clone(), |value| value.span.clone());
     let next = match next {
         None => Next::Nobody,
         Some(value) => value.text().map_or_else(
@@ -240,10 +202,7 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         let mut settings = if let Some(value) = &value {
             value.table("table of settings")?
         } else {
-            let place = Place {
-                node: table.place.node.clone(),
-                path: SETTINGS.to_owned(),
-            };
+            let place = Place { node: table.place.node.clone(), path: SETTINGS.to_owned() };
             Table::left_out(table.span.clone(), place, table.reading)
         };
         let read = (kind.read)(&mut settings);
@@ -254,9 +213,7 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
 
     table.finish("a node", |name| {
         let settings = kind.map(NodeType::setting_names).unwrap_or_default();
-        settings
-            .contains(&name)
-            .then(|| format!("it belongs into {SETTINGS}"))
+        settings.contains(&name).then(|| format!("it belongs into {SETTINGS}"))
     });
     Draft {
         place: table.place.clone(),
@@ -273,16 +230,10 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
 /// Where an unknown setting of a node type belongs.
 fn elsewhere(kind: &NodeType, name: &str) -> Option<String> {
     if [NAME, TYPE, NEXT].contains(&name) {
-        return Some(format!(
-            "it belongs to the node itself, outside of {SETTINGS}"
-        ));
+        return Some(format!("it belongs to the node itself, outside of {SETTINGS}"));
     }
     let has = |other: &&NodeType| other.setting_names().contains(&name);
-    let owners: Vec<_> = TYPES
-        .iter()
-        .filter(has)
-        .map(|other| other.shape.name)
-        .collect();
+    let owners: Vec<_> = TYPES.iter().filter(has).map(|other| other.shape.name).collect();
     if owners.is_empty() {
         return None;
     }
@@ -293,11 +244,7 @@ fn elsewhere(kind: &NodeType, name: &str) -> Option<String> {
 
 /// A name with its article.
 fn a(name: &str) -> String {
-    let article = if name.starts_with(['A', 'E', 'I', 'O', 'U']) {
-        "an"
-    } else {
-        "a"
-    };
+    let article = if name.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
     format!("{article} {name}")
 }
 
@@ -360,17 +307,11 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             problem
         }
         Fault::Loop { node, ref nodes } => {
-            let round: Vec<_> = nodes
-                .iter()
-                .chain(&nodes[..1])
-                .map(|&node| name(node))
-                .collect();
+            let round: Vec<_> = nodes.iter().chain(&nodes[..1]).map(|&node| name(node)).collect();
             let round = shortened(&round.join(" -> "));
             let what = format!("{}, which makes the chain a loop: {round}", written(node));
             let mut problem = at_next(node, what);
-            let end = drafts[node]
-                .kind
-                .is_some_and(|kind| kind.shape.gives.is_none());
+            let end = drafts[node].kind.is_some_and(|kind| kind.shape.gives.is_none());
             problem.help = Some(if end {
                 format!("{} ends a chain: take `{NEXT}` out", kind(node))
             } else {
@@ -412,9 +353,8 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             let mut problem = draft.problem("", span, "no chain leads to it".to_owned());
             problem.setting = None;
             let next = shortened(&format!("{:?}", name(node)));
-            problem.help = Some(format!(
-                "write {NEXT} = {next} in the node before it, or take it out"
-            ));
+            problem.help =
+                Some(format!("write {NEXT} = {next} in the node before it, or take it out"));
             problem.label = Some("no node has this as its `next`".to_owned());
             problem
         }

@@ -52,10 +52,7 @@ impl fmt::Display for Problems {
 
 impl Problems {
     pub(crate) fn new(name: String, text: String, mut list: Vec<Problem>) -> Self {
-        debug_assert!(
-            !list.is_empty(),
-            "a configuration without a problem is right"
-        );
+        debug_assert!(!list.is_empty(), "a configuration without a problem is right");
         list.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
         list.dedup();
         Self { name, text, list }
@@ -70,24 +67,14 @@ impl Problems {
     /// Each problem as the one line that says everything; for logs.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let starts = line_starts(&self.text);
-        self.list
-            .iter()
-            .map(move |problem| self.line(problem, &starts))
+        self.list.iter().map(move |problem| self.line(problem, &starts))
     }
 
     /// The whole report: every problem with its source line, and their number at the end.
     pub fn render(&self, styled: bool) -> String {
         let starts = line_starts(&self.text);
-        let renderer = if styled {
-            Renderer::styled()
-        } else {
-            Renderer::plain()
-        };
-        let (bold, plain) = if styled {
-            ("\x1b[1m", "\x1b[0m")
-        } else {
-            ("", "")
-        };
+        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+        let (bold, plain) = if styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         let mut out = String::new();
         for (index, problem) in self.list.iter().enumerate() {
             let line = self.line(problem, &starts);
@@ -105,9 +92,7 @@ impl Problems {
     }
 
     fn line(&self, problem: &Problem, starts: &[usize]) -> String {
-        let mut line = problem
-            .origin
-            .map_or_else(|| visible(&self.name), str::to_owned);
+        let mut line = problem.origin.map_or_else(|| visible(&self.name), str::to_owned);
         if let Some(span) = &problem.span {
             let (row, column) = position(&self.text, starts, span.start);
             let _ = write!(line, ":{}:{}", row + 1, column + 1);
@@ -138,14 +123,9 @@ impl Problems {
         starts: &[usize],
         renderer: &Renderer,
     ) -> String {
-        let first = problem
-            .also
-            .as_ref()
-            .map_or(span.start, |(also, _)| also.start.min(span.start));
-        let last = problem
-            .also
-            .as_ref()
-            .map_or(span.start, |(also, _)| also.start.max(span.start));
+        let first =
+            problem.also.as_ref().map_or(span.start, |(also, _)| also.start.min(span.start));
+        let last = problem.also.as_ref().map_or(span.start, |(also, _)| also.start.max(span.start));
         let first_row = row_of(starts, first);
         let from = starts[first_row];
         let to = line_end(&self.text, starts, row_of(starts, last));
@@ -182,16 +162,12 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// The byte offsets at which the lines of a text start.
 pub(crate) fn line_starts(text: &str) -> Vec<usize> {
-    std::iter::once(0)
-        .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-        .collect()
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
 /// The line, counted from 0, that holds a byte offset.
 pub(crate) fn row_of(starts: &[usize], at: usize) -> usize {
-    starts
-        .partition_point(|&start| start <= at)
-        .saturating_sub(1)
+    starts.partition_point(|&start| start <= at).saturating_sub(1)
 }
 
 fn line_end(text: &str, starts: &[usize], row: usize) -> usize {
@@ -220,11 +196,7 @@ mod tests {
     use super::{Problem, Problems, visible};
 
     fn problems(text: &str, span: std::ops::Range<usize>) -> Problems {
-        let problem = Problem {
-            span: Some(span),
-            what: "wrong".into(),
-            ..Problem::default()
-        };
+        let problem = Problem { span: Some(span), what: "wrong".into(), ..Problem::default() };
         Problems::new("f.toml".into(), text.into(), vec![problem])
     }
 
@@ -252,9 +224,6 @@ mod tests {
     fn control_characters_of_a_file_do_not_reach_the_terminal() {
         assert_eq!(visible("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
         let shown = problems("a = \"\u{1b}[31m\u{7}\"\n", 4..9).render(false);
-        assert!(
-            !shown.contains('\u{1b}') && !shown.contains('\u{7}'),
-            "{shown}"
-        );
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{shown}");
     }
 }

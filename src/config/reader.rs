@@ -31,12 +31,7 @@ pub(super) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(text: &'a str, options: &'a LoadOptions) -> Self {
-        Self {
-            text,
-            options,
-            problems: RefCell::default(),
-            nothing: DeTable::new(),
-        }
+        Self { text, options, problems: RefCell::default(), nothing: DeTable::new() }
     }
 
     pub(super) fn note(&self, problem: Problem) {
@@ -56,22 +51,12 @@ pub(super) struct Place {
 impl Place {
     fn key(&self, name: &str) -> Self {
         let name = visible(name);
-        let path = if self.path.is_empty() {
-            name
-        } else {
-            format!("{}.{name}", self.path)
-        };
-        Self {
-            node: self.node.clone(),
-            path,
-        }
+        let path = if self.path.is_empty() { name } else { format!("{}.{name}", self.path) };
+        Self { node: self.node.clone(), path }
     }
 
     fn element(&self, index: usize) -> Self {
-        Self {
-            node: self.node.clone(),
-            path: format!("{}[{index}]", self.path),
-        }
+        Self { node: self.node.clone(), path: format!("{}[{index}]", self.path) }
     }
 
     pub(super) fn problem(&self, span: Range<usize>, what: impl Into<String>) -> Problem {
@@ -175,9 +160,7 @@ impl<'a> Value<'a> {
 
     fn unquoted(&self, range: &RangeInclusive<i64>) -> Option<String> {
         let number: i64 = self.text()?.trim().parse().ok()?;
-        range
-            .contains(&number)
-            .then(|| format!("write {number} without quotes"))
+        range.contains(&number).then(|| format!("write {number} without quotes"))
     }
 
     /// What `read` makes of a string.
@@ -201,21 +184,13 @@ impl<'a> Value<'a> {
         }
         let known = words.iter().map(|(word, _)| *word);
         let help = nearest(written, known.clone()).map(did_you_mean);
-        self.wrong_but(
-            &known
-                .map(|w| format!("{w:?}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-            help,
-        );
+        self.wrong_but(&known.map(|w| format!("{w:?}")).collect::<Vec<_>>().join(", "), help);
         None
     }
 
     /// An IP address; v4-mapped ones become IPv4.
     pub(super) fn ip(&self) -> Option<IpAddr> {
-        self.parsed("IP address", |text| {
-            text.parse().ok().map(|ip: IpAddr| ip.to_canonical())
-        })
+        self.parsed("IP address", |text| text.parse().ok().map(|ip: IpAddr| ip.to_canonical()))
     }
 
     /// The elements of an array.
@@ -239,12 +214,7 @@ impl<'a> Value<'a> {
             self.wrong(expected);
             return None;
         };
-        Some(Table::new(
-            keys,
-            self.span.clone(),
-            self.place.clone(),
-            self.reading,
-        ))
+        Some(Table::new(keys, self.span.clone(), self.place.clone(), self.reading))
     }
 }
 
@@ -265,13 +235,7 @@ impl<'a> Table<'a> {
         place: Place,
         reading: &'a Reading<'a>,
     ) -> Self {
-        Self {
-            keys,
-            span,
-            place,
-            reading,
-            asked: Vec::new(),
-        }
+        Self { keys, span, place, reading, asked: Vec::new() }
     }
 
     /// A table that is left out: every setting has its default or is missing.
@@ -291,9 +255,7 @@ impl<'a> Table<'a> {
 
     /// Which of some settings is written, and where.
     pub(super) fn written(&self, names: [&'static str; 2]) -> Option<(&'static str, Range<usize>)> {
-        names
-            .into_iter()
-            .find_map(|name| Some((name, self.keys.get(name)?.span())))
+        names.into_iter().find_map(|name| Some((name, self.keys.get(name)?.span())))
     }
 
     /// A value that may be left out.
@@ -335,13 +297,8 @@ impl<'a> Table<'a> {
         if let DeValue::Boolean(flag) = value.toml {
             return *flag;
         }
-        let written = value
-            .text()
-            .filter(|text| matches!(*text, "true" | "false"));
-        value.wrong_but(
-            "true, false",
-            written.map(|text| format!("write {text} without quotes")),
-        );
+        let written = value.text().filter(|text| matches!(*text, "true" | "false"));
+        value.wrong_but("true, false", written.map(|text| format!("write {text} without quotes")));
         default
     }
 
@@ -397,11 +354,7 @@ impl<'a> Table<'a> {
             let meant = elsewhere(name).or_else(near);
             let place = self.place.key(&shortened(name));
             let mut problem = place.problem(key.span(), format!("unknown setting of {thing}"));
-            problem.label = Some(
-                meant
-                    .clone()
-                    .unwrap_or_else(|| "unknown setting".to_owned()),
-            );
+            problem.label = Some(meant.clone().unwrap_or_else(|| "unknown setting".to_owned()));
             problem.help = Some(meant.unwrap_or_else(|| match self.asked.as_slice() {
                 [] => "it has none".to_owned(),
                 known => format!("known here: {}", known.join(", ")),
@@ -423,14 +376,8 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-const TIME_UNITS: [(&str, i64); 6] = [
-    ("ms", 1),
-    ("s", 1000),
-    ("sec", 1000),
-    ("m", 60_000),
-    ("min", 60_000),
-    ("h", 3_600_000),
-];
+const TIME_UNITS: [(&str, i64); 6] =
+    [("ms", 1), ("s", 1000), ("sec", 1000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000)];
 const SIZE_UNITS: [(&str, i64); 10] = [
     ("b", 1),
     ("k", 1 << 10),
@@ -447,9 +394,7 @@ const SIZE_UNITS: [(&str, i64); 10] = [
 /// The number that a text such as `30s` or `512KiB` stands for.
 fn with_unit(text: &str, units: &[(&str, i64)]) -> Option<i64> {
     let text = text.trim().to_ascii_lowercase();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: i64 = text[..digits].parse().ok()?;
     let unit = text[digits..].trim();
     if unit.is_empty() {
@@ -465,22 +410,11 @@ mod tests {
 
     #[test]
     fn case_m20_a_time_with_its_unit_becomes_milliseconds() {
-        for (text, millis) in [
-            ("30s", 30_000),
-            ("30", 30),
-            (" 5 min", 300_000),
-            ("1H", 3_600_000),
-        ] {
+        for (text, millis) in [("30s", 30_000), ("30", 30), (" 5 min", 300_000), ("1H", 3_600_000)]
+        {
             assert_eq!(with_unit(text, &TIME_UNITS), Some(millis), "{text}");
         }
-        for text in [
-            "",
-            "s",
-            "1.5s",
-            "1 day",
-            "99999999999999999999s",
-            "9223372036854775807h",
-        ] {
+        for text in ["", "s", "1.5s", "1 day", "99999999999999999999s", "9223372036854775807h"] {
             assert_eq!(with_unit(text, &TIME_UNITS), None, "{text}");
         }
         assert_eq!(with_unit("512KiB", &SIZE_UNITS), Some(524_288));

@@ -73,14 +73,7 @@ fn section<'a, T>(
     let value = root.get(name);
     let given = value.and_then(|value| value.table(&format!("table [{name}]")));
     let mut table = given.unwrap_or_else(|| {
-        Table::left_out(
-            0..0,
-            Place {
-                node: None,
-                path: name.to_owned(),
-            },
-            root.reading,
-        )
+        Table::left_out(0..0, Place { node: None, path: name.to_owned() }, root.reading)
     });
     let out = read(&mut table);
     table.finish(&format!("[{name}]"), |key| {
@@ -94,11 +87,7 @@ fn section<'a, T>(
 pub(super) fn service(root: &mut Table<'_>) -> ServiceSettings {
     let (workers, drain_timeout) = section(root, "service", read_service);
     let dns = section(root, "dns", read_dns);
-    ServiceSettings {
-        workers,
-        drain_timeout,
-        dns,
-    }
+    ServiceSettings { workers, drain_timeout, dns }
 }
 
 /// `[log]`, with `LINEWAY_LOG` in place of its level.
@@ -132,9 +121,7 @@ fn read_service(table: &mut Table<'_>) -> (usize, lineway_wire::units::Millis) {
 
 fn read_dns(table: &mut Table<'_>) -> DnsSettings {
     const EXPECTED: &str = "array of name servers, each \"IP\" or \"IP:port\"";
-    let servers = table
-        .get("servers")
-        .and_then(|value| value.elements(EXPECTED));
+    let servers = table.get("servers").and_then(|value| value.elements(EXPECTED));
     let server = |value: Value<'_>| value.parsed(EXPECTED, name_server);
     DnsSettings {
         servers: servers.into_iter().flatten().filter_map(server).collect(),
@@ -177,9 +164,7 @@ fn read_admin(table: &mut Table<'_>) -> AdminSettings {
             Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
         })
     });
-    AdminSettings {
-        listen: listen.unwrap_or(ADMIN),
-    }
+    AdminSettings { listen: listen.unwrap_or(ADMIN) }
 }
 
 #[cfg(test)]
@@ -188,24 +173,10 @@ mod tests {
 
     #[test]
     fn a_misspelt_level_is_no_filter() {
-        for right in [
-            "off",
-            "info",
-            "trace",
-            "info,lineway=debug",
-            "warn,[line{id=1}]=trace",
-        ] {
+        for right in ["off", "info", "trace", "info,lineway=debug", "warn,[line{id=1}]=trace"] {
             assert!(LogFilter::new(right).is_some(), "{right}");
         }
-        for wrong in [
-            "",
-            "inof",
-            "INFO ",
-            "info,trcae",
-            "lineway=inof",
-            "info,,",
-            "lineway",
-        ] {
+        for wrong in ["", "inof", "INFO ", "info,trcae", "lineway=inof", "info,,", "lineway"] {
             assert!(LogFilter::new(wrong).is_none(), "{wrong}");
         }
     }

@@ -28,10 +28,7 @@ pub(super) fn readable(text: &str) -> (Cow<'_, str>, Vec<Problem>) {
     let mut blanked = Cow::Borrowed(text);
     let mut problems = Vec::new();
     let starts = line_starts(text);
-    for error in errors
-        .iter()
-        .filter(|error| error.message().starts_with(BARE_KEY))
-    {
+    for error in errors.iter().filter(|error| error.message().starts_with(BARE_KEY)) {
         let span = error.span().unwrap_or_default();
         let row = row_of(&starts, span.start);
         let end = starts.get(row + 1).map_or(text.len(), |next| next - 1);
@@ -46,11 +43,7 @@ pub(super) fn readable(text: &str) -> (Cow<'_, str>, Vec<Problem>) {
 
 /// Reads a document that [`readable`] made, in which `errors` were found.
 pub(super) fn parse<'a>(text: &str, readable: &'a str, mut errors: Vec<Problem>) -> Parsed<'a> {
-    if text
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .starts_with('{')
-    {
+    if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
         let start = text.find('{').unwrap_or_default();
         let problem = Problem {
             span: Some(start..start + 1),
@@ -58,20 +51,12 @@ pub(super) fn parse<'a>(text: &str, readable: &'a str, mut errors: Vec<Problem>)
             help: Some("a node is written as [[node]], then name = \"...\"".to_owned()),
             ..Problem::default()
         };
-        return Parsed {
-            table: DeTable::new(),
-            duplicates: Vec::new(),
-            errors: vec![problem],
-        };
+        return Parsed { table: DeTable::new(), duplicates: Vec::new(), errors: vec![problem] };
     }
     let (table, found) = DeTable::parse_recoverable(readable);
     let table = table.into_inner();
     let mut duplicates = Vec::new();
-    let keys = if found.is_empty() {
-        Vec::new()
-    } else {
-        keys(&table)
-    };
+    let keys = if found.is_empty() { Vec::new() } else { keys(&table) };
     for error in found {
         let span = error.span().unwrap_or(text.len()..text.len());
         if error.message() == "duplicate key" {
@@ -84,46 +69,24 @@ pub(super) fn parse<'a>(text: &str, readable: &'a str, mut errors: Vec<Problem>)
     let starts = line_starts(text);
     errors.sort_by_key(|error| error.span.as_ref().map(|span| span.start));
     errors.dedup_by_key(|error| error.span.as_ref().map(|span| row_of(&starts, span.start)));
-    Parsed {
-        table,
-        duplicates,
-        errors,
-    }
+    Parsed { table, duplicates, errors }
 }
 
 /// A syntax error in the parser's words, except where it guesses what a value should have been.
 fn syntax_error(text: &str, span: Range<usize>, message: &str) -> Problem {
     let blank = [' ', '\t'];
-    let before = text
-        .get(..span.start)
-        .unwrap_or_default()
-        .trim_end_matches(blank);
-    let after = text
-        .get(span.start..)
-        .unwrap_or_default()
-        .trim_start_matches(blank);
+    let before = text.get(..span.start).unwrap_or_default().trim_end_matches(blank);
+    let after = text.get(span.start..).unwrap_or_default().trim_start_matches(blank);
     let nothing = after.is_empty() || after.starts_with(['\n', '\r', '#', ',', '}', ']']);
-    let guesses = [
-        "invalid boolean",
-        "invalid float",
-        "string values must be quoted",
-    ];
+    let guesses = ["invalid boolean", "invalid float", "string values must be quoted"];
     let (what, help) = if before.ends_with('=') && nothing {
         ("no value after `=`".to_owned(), None)
     } else if guesses.iter().any(|guess| message.starts_with(guess)) {
-        (
-            "not a value".to_owned(),
-            Some("a string stands in quotes".to_owned()),
-        )
+        ("not a value".to_owned(), Some("a string stands in quotes".to_owned()))
     } else {
         (visible(message), None)
     };
-    Problem {
-        span: Some(span),
-        what,
-        help,
-        ..Problem::default()
-    }
+    Problem { span: Some(span), what, help, ..Problem::default() }
 }
 
 impl Parsed<'_> {
@@ -135,11 +98,8 @@ impl Parsed<'_> {
         if !self.errors.is_empty() {
             let starts = line_starts(text);
             let row = |span: &Range<usize>| row_of(&starts, span.start);
-            let broken: HashSet<_> = self
-                .errors
-                .iter()
-                .filter_map(|e| e.span.as_ref().map(row))
-                .collect();
+            let broken: HashSet<_> =
+                self.errors.iter().filter_map(|e| e.span.as_ref().map(row)).collect();
             let header = |row: &&usize| text[starts[**row]..].trim_start().starts_with('[');
             let first_header = broken.iter().filter(header).min();
             problems.retain(|problem| {
@@ -167,11 +127,7 @@ pub(super) fn not_utf8(bytes: &[u8]) -> (String, Vec<Problem>) {
         }
         let start = text.len();
         text.push('\u{fffd}');
-        let hex: Vec<_> = chunk
-            .invalid()
-            .iter()
-            .map(|byte| format!("{byte:#04x}"))
-            .collect();
+        let hex: Vec<_> = chunk.invalid().iter().map(|byte| format!("{byte:#04x}")).collect();
         problems.push(Problem {
             span: Some(start..text.len()),
             what: format!("found {}, expected UTF-8", hex.join(" ")),
@@ -198,16 +154,8 @@ fn keys(root: &DeTable<'_>) -> Vec<Key> {
 fn collect(table: &DeTable<'_>, node: Option<&str>, path: &str, keys: &mut Vec<Key>) {
     for (key, value) in table {
         let name = visible(&shortened(key.get_ref()));
-        let path = if path.is_empty() {
-            name
-        } else {
-            format!("{path}.{name}")
-        };
-        keys.push(Key {
-            span: key.span(),
-            node: node.map(str::to_owned),
-            path: path.clone(),
-        });
+        let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+        keys.push(Key { span: key.span(), node: node.map(str::to_owned), path: path.clone() });
         match value.get_ref() {
             DeValue::Table(table) => collect(table, node, &path, keys),
             DeValue::Array(array) => {

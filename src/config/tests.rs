@@ -44,21 +44,11 @@ fn the_built_in_configuration_has_the_defaults_of_the_contract() {
     assert_eq!(config.admin.listen.to_string(), "127.0.0.1:9600");
 
     let entry = listener(&config, 0);
-    assert_eq!(
-        entry
-            .ports
-            .iter()
-            .map(|port| port.get())
-            .collect::<Vec<_>>(),
-        [7000]
-    );
+    assert_eq!(entry.ports.iter().map(|port| port.get()).collect::<Vec<_>>(), [7000]);
     assert_eq!(entry.initial_idle_timeout.get(), 5000);
     assert_eq!(entry.active_idle_timeout.get(), 300_000);
     assert_eq!((entry.backlog, entry.max_lines), (4096, None));
-    assert_eq!(
-        (&entry.whitelist[..], &entry.blacklist[..]),
-        (&[][..], &[][..])
-    );
+    assert_eq!((&entry.whitelist[..], &entry.blacklist[..]), (&[][..], &[][..]));
 
     let onward = connector(&config, 1);
     assert_eq!(onward.connect_timeout.get(), 10_000);
@@ -83,11 +73,8 @@ fn the_built_in_configuration_shows_every_setting() {
         let to = section.find("[[node]]").unwrap_or(section.len());
         for name in names {
             let shown = section[..to].lines().any(|line| {
-                let line = line
-                    .trim_start_matches("# ")
-                    .trim_start_matches("settings = { ");
-                line.strip_prefix(name)
-                    .is_some_and(|rest| rest.trim_start().starts_with('='))
+                let line = line.trim_start_matches("# ").trim_start_matches("settings = { ");
+                line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
             });
             assert!(shown, "{kind}: {name}");
         }
@@ -144,10 +131,7 @@ fn every_setting_arrives() {
     assert_eq!(entry.initial_idle_timeout.limit(), None);
     assert_eq!(entry.active_idle_timeout.limit(), None);
     let nets = |nets: &[ipnet::IpNet]| nets.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(
-        nets(&entry.whitelist),
-        ["10.0.0.0/8", "192.0.2.0/24", "::1/128"]
-    );
+    assert_eq!(nets(&entry.whitelist), ["10.0.0.0/8", "192.0.2.0/24", "::1/128"]);
     assert_eq!(nets(&entry.blacklist), ["10.0.0.1/32"]);
     assert_eq!((entry.backlog, entry.max_lines), (128, Some(10_000)));
     assert!(!entry.socket.nodelay);
@@ -170,10 +154,8 @@ fn case_t13_the_line_of_a_quoted_port() {
     let lines = lines(include_str!("../../tests/config/wrong/port-quoted.toml"));
     assert_eq!(
         lines,
-        [
-            "f.toml:5:42: node \"in\", settings.port: found string \"443\", expected number, \
-          array of numbers; write 443 without quotes"
-        ]
+        ["f.toml:5:42: node \"in\", settings.port: found string \"443\", expected number, \
+          array of numbers; write 443 without quotes"]
     );
 }
 
@@ -196,11 +178,7 @@ fn one_address_and_port_may_be_had_on_two_interfaces() {
     for second in ["", ", interface = \"eth0\""] {
         let lines = lines(&text(", interface = \"eth0\"", second));
         assert_eq!(lines.len(), 1);
-        assert!(
-            lines[0].contains("node \"a\" already listens on 0.0.0.0:80"),
-            "{}",
-            lines[0]
-        );
+        assert!(lines[0].contains("node \"a\" already listens on 0.0.0.0:80"), "{}", lines[0]);
     }
 }
 
@@ -209,16 +187,8 @@ fn a_syntax_error_has_no_echoes() {
     let text = "[[node]]\nname = \"in\"\ntype = \"TcpListener\"\nnext = \"out\nsettings = { adress = \"::\" }\n";
     let lines = lines(text);
     assert!(lines[0].starts_with("f.toml:4:"), "{lines:?}");
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.contains("did you mean `address`?")),
-        "{lines:?}"
-    );
-    assert!(
-        !lines.iter().any(|line| line.contains("missing")),
-        "{lines:?}"
-    );
+    assert!(lines.iter().any(|line| line.contains("did you mean `address`?")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("missing")), "{lines:?}");
 }
 
 #[test]

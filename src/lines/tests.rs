@@ -43,10 +43,7 @@ fn json_is_one_document_with_every_line_as_it_was_served() {
     assert_eq!(all["lines"], serde_json::Value::Array(served));
     assert_eq!(all["total"], 2);
     let none = page(r#"{"total":0,"next":null,"lines":[]}"#);
-    assert_eq!(
-        printed(&[none], true),
-        "{\"total\":0,\"next\":null,\"lines\":[]}\n"
-    );
+    assert_eq!(printed(&[none], true), "{\"total\":0,\"next\":null,\"lines\":[]}\n");
 }
 
 #[test]
@@ -69,13 +66,9 @@ fn sizes_and_times_have_their_units() {
     ] {
         assert_eq!(bytes(count), text);
     }
-    for (seconds, text) in [
-        (-1.0, "0s"),
-        (59.9, "59s"),
-        (60.0, "1m00s"),
-        (3600.0, "1h00m"),
-        (90_000.0, "1d01h"),
-    ] {
+    for (seconds, text) in
+        [(-1.0, "0s"), (59.9, "59s"), (60.0, "1m00s"), (3600.0, "1h00m"), (90_000.0, "1d01h")]
+    {
         assert_eq!(duration(seconds), text);
     }
     assert_eq!(duration(f64::NAN), "0s");
@@ -85,15 +78,9 @@ fn sizes_and_times_have_their_units() {
 #[test]
 fn every_address_is_asked_on_loopback() {
     let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-    assert_eq!(
-        reachable(address("0.0.0.0:9600")),
-        address("127.0.0.1:9600")
-    );
+    assert_eq!(reachable(address("0.0.0.0:9600")), address("127.0.0.1:9600"));
     assert_eq!(reachable(address("[::]:9600")), address("[::1]:9600"));
-    assert_eq!(
-        reachable(address("192.0.2.1:9600")),
-        address("192.0.2.1:9600")
-    );
+    assert_eq!(reachable(address("192.0.2.1:9600")), address("192.0.2.1:9600"));
 }
 
 #[tokio::test]
@@ -102,12 +89,7 @@ async fn nobody_who_answers_is_an_error_that_names_the_address() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let error = fetch(address).await.err().unwrap();
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("no service answers at {address}")),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&format!("no service answers at {address}")), "{error}");
 }
 
 #[tokio::test]

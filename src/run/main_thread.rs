@@ -21,11 +21,7 @@ use crate::admin::{self, CloseOutcome, Format, NotReady};
 
 /// Starts the admin interface, and what starts it again.
 pub(super) fn start(server: Rc<admin::Server>, context: admin::Context, board: &Board) {
-    let main = MainThread {
-        server,
-        context,
-        board: board.clone(),
-    };
+    let main = MainThread { server, context, board: board.clone() };
     main.start_admin();
     let actors = board.metrics.actors();
     let addr = spawn::start(ActorKind::Worker, actors, |_| main, |_| {});
@@ -59,23 +55,14 @@ pub(super) fn admin_context(board: &Board, service: &Service, shown: &ShownPlan)
             let not_ready = ready.ready(Instant::now());
             not_ready.map_err(|all| {
                 all.into_iter()
-                    .map(|not| NotReady {
-                        node: not.node,
-                        reason: not.reason.into_owned(),
-                    })
+                    .map(|not| NotReady { node: not.node, reason: not.reason.into_owned() })
                     .collect()
             })
         }),
         close: Arc::new(move |id| {
             let found = finisher.finish_line(id);
-            async move {
-                if found.await {
-                    CloseOutcome::Accepted
-                } else {
-                    CloseOutcome::Unknown
-                }
-            }
-            .boxed()
+            async move { if found.await { CloseOutcome::Accepted } else { CloseOutcome::Unknown } }
+                .boxed()
         }),
         accept_error: Arc::new(|_| {}),
     }
@@ -91,12 +78,7 @@ impl MainThread {
     fn start_admin(&self) {
         let (server, context) = (Rc::clone(&self.server), self.context.clone());
         let supervisor = self.board.supervisor.clone();
-        let actor = ActorName {
-            worker: MAIN_THREAD,
-            kind: ActorKind::Admin,
-            node: None,
-            place: 0,
-        };
+        let actor = ActorName { worker: MAIN_THREAD, kind: ActorKind::Admin, node: None, place: 0 };
         spawn::start(
             ActorKind::Admin,
             self.board.metrics.actors(),
@@ -133,11 +115,7 @@ impl Handler<WatchAgain> for MainThread {
 
     fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
         let (lines, deadlines) = (Vec::new(), Vec::new());
-        self.board.supervisor.snapshot(Snapshot {
-            worker: MAIN_THREAD,
-            lines,
-            deadlines,
-        });
+        self.board.supervisor.snapshot(Snapshot { worker: MAIN_THREAD, lines, deadlines });
     }
 }
 

@@ -137,21 +137,12 @@ impl Running {
         };
         self.drain(&mut signals, limit).await;
         System::current().stop();
-        Ok(if tested == Some(false) {
-            ExitCode::FAILURE
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(if tested == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Done when every tester line has reported, if one of their nodes ends the process then.
     fn testers(&self) -> impl Future<Output = bool> + 'static {
-        let terminates = self
-            .service
-            .plan()
-            .nodes
-            .iter()
-            .any(|node| node.settings.terminates());
+        let terminates = self.service.plan().nodes.iter().any(|node| node.settings.terminates());
         let testers = self.board.testers.clone();
         async move {
             if !terminates {
@@ -168,11 +159,7 @@ impl Running {
     async fn drain(&mut self, signals: &mut Signals, limit: Duration) {
         self.board.health.process(ProcessReason::Draining, true);
         let lines = self.board.registry.len();
-        tracing::info!(
-            lines,
-            limit_ms = limit.as_millis() as u64,
-            "draining: no new lines"
-        );
+        tracing::info!(lines, limit_ms = limit.as_millis() as u64, "draining: no new lines");
         tokio::select! {
             biased;
             () = signals.stop() => tracing::warn!("a second signal: stopping at once"),

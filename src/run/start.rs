@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-use actix::Addr;
 use actix_rt::Arbiter;
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::future::join_all;
@@ -21,7 +20,7 @@ use lineway_actors::registry::Registry;
 use lineway_actors::service::{Service, StartCause, StartError};
 use lineway_actors::settings::{DnsSettings, Host, NodeSettings, Plan};
 use lineway_actors::supervisor;
-use lineway_actors::worker::{Board, Worker, WorkerActor};
+use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
 
 use super::{Running, ShownPlan, main_thread};
 use crate::admin;
@@ -34,10 +33,7 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     let plan = Arc::new(config.plan.clone());
     let listen = config.admin.listen;
     let server = admin::Server::bind(listen)
-        .map_err(|cause| BindError {
-            address: listen,
-            cause,
-        })
+        .map_err(|cause| BindError { address: listen, cause })
         .context("[admin] listen")?;
     let workers = worker_count(&plan);
     let board = new_board(workers)?;
@@ -53,32 +49,20 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     board.health.process(ProcessReason::Starting, false);
     let ms = begun.elapsed().as_millis() as u64;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %source, workers, admin = %address, ms, "ready");
-    Ok(Running {
-        service,
-        board,
-        config,
-        source,
-        shown,
-    })
+    Ok(Running { service, board, config, source, shown })
 }
 
 /// `workers`; 0 is one a core.
 fn worker_count(plan: &Plan) -> u16 {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let count = if plan.service.workers == 0 {
-        cores()
-    } else {
-        plan.service.workers
-    };
+    let count = if plan.service.workers == 0 { cores() } else { plan.service.workers };
     u16::try_from(count).unwrap_or(u16::MAX - 1).max(1)
 }
 
 fn new_board(workers: u16) -> anyhow::Result<Board> {
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let health = Health::new(workers, Instant::now());
-    metrics
-        .register(health.collector())
-        .context("the readiness metrics")?;
+    metrics.register(health.collector()).context("the readiness metrics")?;
     let registry = Registry::new();
     let supervisor = supervisor::start(registry.clone(), metrics.clone(), health.clone());
     Ok(Board {
@@ -96,7 +80,7 @@ fn start_workers(
     board: &Board,
     count: u16,
     dns: &DnsSettings,
-) -> anyhow::Result<Vec<Addr<WorkerActor>>> {
+) -> anyhow::Result<Vec<WorkerHandle>> {
     let (tell, told) = std::sync::mpsc::channel();
     for index in 0..count {
         let (board, dns, tell) = (board.clone(), dns.clone(), tell.clone());
@@ -140,22 +124,13 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
         let NodeSettings::TcpConnector(settings) = &node.settings else {
             return Vec::new();
         };
-        let names_of = settings
-            .targets
-            .iter()
-            .filter_map(|target| match &target.host {
-                Host::Name(name) => Some(Arc::clone(name)),
-                Host::Ip(_) => None,
-            });
+        let names_of = settings.targets.iter().filter_map(|target| match &target.host {
+            Host::Name(name) => Some(Arc::clone(name)),
+            Host::Ip(_) => None,
+        });
         let wanted = Wanted::of(settings.domain_strategy);
-        let setting = if settings.targets.len() > 1 {
-            "addresses"
-        } else {
-            "address"
-        };
-        names_of
-            .map(|name| (Arc::clone(&node.name), setting, name, wanted))
-            .collect()
+        let setting = if settings.targets.len() > 1 { "addresses" } else { "address" };
+        names_of.map(|name| (Arc::clone(&node.name), setting, name, wanted)).collect()
     });
     let answers = asked.map(|(node, setting, name, wanted)| {
         let mut lookup = names.lookup(&name, wanted);
@@ -169,19 +144,11 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
                 }
             }
             let cause = StartCause::Name { name, why };
-            Some(StartError {
-                node,
-                setting,
-                cause,
-            })
+            Some(StartError { node, setting, cause })
         }
     });
     let errors: Vec<_> = join_all(answers).await.into_iter().flatten().collect();
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// All errors of a start, a line each.

@@ -125,10 +125,7 @@ impl Dial {
     /// A place whose name is being resolved; `asked` says which families will be answered. Gives
     /// the target's number for [`Self::answer`].
     pub fn add_name(&mut self, asked: [bool; 2]) -> usize {
-        self.targets.push(Target {
-            asked,
-            ..Target::default()
-        });
+        self.targets.push(Target { asked, ..Target::default() });
         self.targets.len() - 1
     }
 
@@ -198,14 +195,8 @@ impl Dial {
     /// When [`Self::step`] has something to do though nothing was told.
     pub fn next_wake(&self) -> Instant {
         let holds = self.targets.iter().filter_map(|target| target.hold);
-        let waiting = self
-            .targets
-            .iter()
-            .flat_map(|t| &t.waiting)
-            .any(|list| !list.is_empty());
-        let attempt = self
-            .next_attempt
-            .filter(|_| waiting && self.started < MOST_ADDRESSES);
+        let waiting = self.targets.iter().flat_map(|t| &t.waiting).any(|list| !list.is_empty());
+        let attempt = self.next_attempt.filter(|_| waiting && self.started < MOST_ADDRESSES);
         holds.chain(attempt).fold(self.deadline, Instant::min)
     }
 
@@ -233,10 +224,7 @@ impl Dial {
 impl Dial {
     /// True while this address waits for its turn.
     fn knows(&self, address: &SocketAddr) -> bool {
-        self.targets
-            .iter()
-            .flat_map(|t| &t.waiting)
-            .any(|list| list.contains(address))
+        self.targets.iter().flat_map(|t| &t.waiting).any(|list| list.contains(address))
     }
 }
 

@@ -1,9 +1,8 @@
 //! The pattern that TesterClient and TesterServer send and check (contract "lines").
 
 /// The sizes of the chunks, in bytes and in order.
-pub const CHUNK_SIZES: [usize; 11] = [
-    1, 2, 4, 32, 512, 1024, 4096, 32_768, 32_769, 1_048_576, 2_097_152,
-];
+pub const CHUNK_SIZES: [usize; 11] =
+    [1, 2, 4, 32, 512, 1024, 4096, 32_768, 32_769, 1_048_576, 2_097_152];
 
 /// Which of the two patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,18 +72,8 @@ pub struct WrongByte {
 impl Pattern {
     /// The start of a pattern of the first `chunks` chunk sizes.
     pub const fn new(role: Role, flow: u8, chunks: usize) -> Self {
-        let chunks = if chunks > CHUNK_SIZES.len() {
-            CHUNK_SIZES.len()
-        } else {
-            chunks
-        };
-        Self {
-            role,
-            flow,
-            chunks,
-            chunk: 0,
-            index: 0,
-        }
+        let chunks = if chunks > CHUNK_SIZES.len() { CHUNK_SIZES.len() } else { chunks };
+        Self { role, flow, chunks, chunk: 0, index: 0 }
     }
 
     /// The flow that the first byte of a request names.
@@ -132,21 +121,11 @@ impl Pattern {
         for &found in input {
             let (chunk, index) = (self.chunk, self.index);
             if self.done() {
-                return Err(WrongByte {
-                    chunk,
-                    index,
-                    found,
-                    expected: found,
-                });
+                return Err(WrongByte { chunk, index, found, expected: found });
             }
             let expected = byte(self.role, self.flow, chunk, index);
             if found != expected {
-                return Err(WrongByte {
-                    chunk,
-                    index,
-                    found,
-                    expected,
-                });
+                return Err(WrongByte { chunk, index, found, expected });
             }
             self.step();
         }

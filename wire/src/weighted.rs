@@ -11,14 +11,8 @@ pub struct Weighted {
 impl Weighted {
     /// Targets with these weights; a weight of 0 counts as 1.
     pub fn new(weights: impl IntoIterator<Item = u32>) -> Self {
-        let targets: Vec<_> = weights
-            .into_iter()
-            .map(|w| (i64::from(w.max(1)), 0))
-            .collect();
-        Self {
-            total: targets.iter().map(|(weight, _)| weight).sum(),
-            targets,
-        }
+        let targets: Vec<_> = weights.into_iter().map(|w| (i64::from(w.max(1)), 0)).collect();
+        Self { total: targets.iter().map(|(weight, _)| weight).sum(), targets }
     }
 
     /// The index of the target whose turn it is; 0 where there is none or one.

@@ -95,15 +95,7 @@ impl<T> Wheel<T> {
         let generation = self.generation;
         self.generation = generation.saturating_add(1);
         let tick = self.tick_after(deadline);
-        let entry = Entry {
-            item,
-            tick,
-            generation,
-            prev: NONE,
-            next: NONE,
-            level: 0,
-            slot: 0,
-        };
+        let entry = Entry { item, tick, generation, prev: NONE, next: NONE, level: 0, slot: 0 };
         let index = self.entries.insert(entry) as u32;
         self.link(index);
         Key { index, generation }
@@ -129,8 +121,7 @@ impl<T> Wheel<T> {
         if self.due != NONE {
             return Some(self.start);
         }
-        self.next_slot()
-            .map(|(.., tick)| self.start + Duration::from_millis(tick))
+        self.next_slot().map(|(.., tick)| self.start + Duration::from_millis(tick))
     }
 
     /// Moves every timer whose deadline is over at `now` to the end of `fired`, tick by tick.
@@ -179,9 +170,7 @@ impl<T> Wheel<T> {
     /// The first tick that is not before the deadline.
     fn tick_after(&self, deadline: Instant) -> u64 {
         let nanos = deadline.saturating_duration_since(self.start).as_nanos();
-        u64::try_from(nanos.div_ceil(1_000_000))
-            .unwrap_or(LAST)
-            .min(LAST)
+        u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(LAST).min(LAST)
     }
 
     fn link(&mut self, index: u32) {
@@ -206,13 +195,7 @@ impl<T> Wheel<T> {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry {
-            prev,
-            next,
-            level,
-            slot,
-            ..
-        } = self.entries[index as usize];
+        let Entry { prev, next, level, slot, .. } = self.entries[index as usize];
         if next != NONE {
             self.entries[next as usize].prev = prev;
         }

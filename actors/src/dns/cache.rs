@@ -32,10 +32,7 @@ pub(super) struct Cache {
 impl Cache {
     /// A kept answer that is still good.
     pub(super) fn get(&self, key: &Key, now: Instant) -> Option<Result<Addresses, DnsError>> {
-        self.answers
-            .get(key)
-            .filter(|kept| now < kept.until)
-            .map(|kept| kept.answer.clone())
+        self.answers.get(key).filter(|kept| now < kept.until).map(|kept| kept.answer.clone())
     }
 
     /// Keeps an answer for its TTL; one of 0 is used once and not kept. A failure of the servers
@@ -59,13 +56,7 @@ impl Cache {
         if self.answers.len() >= KEPT && !self.answers.contains_key(&key) {
             self.make_room(now);
         }
-        self.answers.insert(
-            key,
-            Kept {
-                answer,
-                until: now + ttl,
-            },
-        );
+        self.answers.insert(key, Kept { answer, until: now + ttl });
     }
 
     /// Forgets what is kept of a name.
@@ -118,10 +109,7 @@ mod tests {
         let now = Instant::now();
         let mut cache = Cache::default();
         cache.put(key("a"), Err(DnsError::NotFound), 3600 * SECOND, now);
-        assert_eq!(
-            cache.get(&key("a"), now + 29 * SECOND),
-            Some(Err(DnsError::NotFound))
-        );
+        assert_eq!(cache.get(&key("a"), now + 29 * SECOND), Some(Err(DnsError::NotFound)));
         assert_eq!(cache.get(&key("a"), now + 30 * SECOND), None);
         cache.put(key("b"), Err(DnsError::Failed), SECOND, now);
         assert_eq!(cache.get(&key("b"), now), None);

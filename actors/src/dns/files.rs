@@ -22,12 +22,7 @@ pub(super) struct Watched<T> {
 
 impl<T> Watched<T> {
     pub(super) fn new(path: impl Into<PathBuf>, parse: fn(&str) -> T) -> Self {
-        Self {
-            path: path.into(),
-            seen: None,
-            parse,
-            value: parse(""),
-        }
+        Self { path: path.into(), seen: None, parse, value: parse("") }
     }
 
     /// What the file says; nothing where there is none.
@@ -70,18 +65,10 @@ impl Hosts {
 
     /// Whether the name is in the file, and its addresses of this family.
     pub(super) fn find(&self, name: &str, family: Family) -> Option<Addresses> {
-        let mut named = self
-            .0
-            .iter()
-            .filter(|(_, names)| names.iter().any(|n| n == name))
-            .peekable();
+        let mut named =
+            self.0.iter().filter(|(_, names)| names.iter().any(|n| n == name)).peekable();
         named.peek()?;
-        Some(
-            named
-                .map(|(ip, _)| *ip)
-                .filter(|ip| family.has(*ip))
-                .collect(),
-        )
+        Some(named.map(|(ip, _)| *ip).filter(|ip| family.has(*ip)).collect())
     }
 }
 
@@ -101,8 +88,7 @@ impl ResolvConf {
             match words[0] {
                 "nameserver" => {
                     let server = words.get(1).and_then(|word| server_ip(word));
-                    conf.servers
-                        .extend(server.map(|ip| SocketAddr::new(ip, 53)));
+                    conf.servers.extend(server.map(|ip| SocketAddr::new(ip, 53)));
                 }
                 "search" | "domain" => conf.search = words[1..].iter().map(|d| plain(d)).collect(),
                 _ => {}
@@ -138,11 +124,7 @@ mod tests {
         let v4 = hosts.find("db", Family::V4).unwrap();
         assert_eq!(v4.as_slice(), [IpAddr::from([192, 0, 2, 7])]);
         assert_eq!(hosts.find("db", Family::V6).unwrap().len(), 1);
-        assert_eq!(
-            hosts.find("db.example", Family::V6).unwrap().len(),
-            0,
-            "known, of v4 alone"
-        );
+        assert_eq!(hosts.find("db.example", Family::V6).unwrap().len(), 0, "known, of v4 alone");
         assert!(hosts.find("other", Family::V4).is_none());
     }
 
@@ -151,16 +133,10 @@ mod tests {
         let conf = ResolvConf::parse(
             "nameserver 192.0.2.53\nnameserver ::1\n;x\nsearch A.example. b.example\nnameserver\n",
         );
-        let want = [
-            SocketAddr::from(([192, 0, 2, 53], 53)),
-            "[::1]:53".parse().unwrap(),
-        ];
+        let want = [SocketAddr::from(([192, 0, 2, 53], 53)), "[::1]:53".parse().unwrap()];
         assert_eq!(conf.servers, want);
         assert_eq!(conf.search, ["a.example", "b.example"]);
-        assert_eq!(
-            ResolvConf::parse("\u{0}nameserver x\n"),
-            ResolvConf::default()
-        );
+        assert_eq!(ResolvConf::parse("\u{0}nameserver x\n"), ResolvConf::default());
     }
 
     #[test]

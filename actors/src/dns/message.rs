@@ -91,16 +91,12 @@ fn found(message: &Message<[u8]>, asked: &Name<Vec<u8>>, family: Family) -> Repl
         };
         let of_owner = record.owner() == owner;
         let ip = match family {
-            Family::V4 => record
-                .to_record::<A>()
-                .ok()
-                .flatten()
-                .map(|r| IpAddr::V4(r.data().addr())),
-            Family::V6 => record
-                .to_record::<Aaaa>()
-                .ok()
-                .flatten()
-                .map(|r| IpAddr::V6(r.data().addr())),
+            Family::V4 => {
+                record.to_record::<A>().ok().flatten().map(|r| IpAddr::V4(r.data().addr()))
+            }
+            Family::V6 => {
+                record.to_record::<Aaaa>().ok().flatten().map(|r| IpAddr::V6(r.data().addr()))
+            }
         };
         let alias = record.to_record::<Cname<_>>().ok().flatten().is_some();
         if alias || (of_owner && ip.is_some()) {
@@ -124,14 +120,8 @@ fn denial_ttl(message: &Message<[u8]>) -> Duration {
     let Ok(section) = message.authority() else {
         return Duration::ZERO;
     };
-    let soa = section
-        .limit_to_in::<Soa<_>>()
-        .take(MOST_RECORDS)
-        .flatten()
-        .next();
-    let ttl = soa.map_or(0, |soa| {
-        soa.ttl().as_secs().min(soa.data().minimum().as_secs())
-    });
+    let soa = section.limit_to_in::<Soa<_>>().take(MOST_RECORDS).flatten().next();
+    let ttl = soa.map_or(0, |soa| soa.ttl().as_secs().min(soa.data().minimum().as_secs()));
     Duration::from_secs(ttl.into())
 }
 

@@ -44,10 +44,7 @@ pub enum Family {
 impl Family {
     /// True for an address of this family.
     pub const fn has(self, ip: IpAddr) -> bool {
-        matches!(
-            (self, ip),
-            (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_))
-        )
+        matches!((self, ip), (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_)))
     }
 }
 
@@ -118,9 +115,7 @@ enum Source {
 impl Lookup {
     /// A lookup without answers yet; [`Self::known`] and [`Self::asked`] add them.
     pub fn new() -> Self {
-        Self {
-            families: SmallVec::new(),
-        }
+        Self { families: SmallVec::new() }
     }
 
     /// Adds an answer that is there.
@@ -139,27 +134,20 @@ impl Lookup {
 
     /// The next answer; `None` once all have come.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        let ready = self
-            .families
-            .iter_mut()
-            .enumerate()
-            .find_map(|(at, (_, source))| {
-                let answer = match source {
-                    Source::Known(answer) => answer.clone(),
-                    Source::Asked(future) => match future.as_mut().poll(cx) {
-                        Poll::Ready(answer) => answer,
-                        Poll::Pending => return None,
-                    },
-                };
-                Some((at, answer))
-            });
+        let ready = self.families.iter_mut().enumerate().find_map(|(at, (_, source))| {
+            let answer = match source {
+                Source::Known(answer) => answer.clone(),
+                Source::Asked(future) => match future.as_mut().poll(cx) {
+                    Poll::Ready(answer) => answer,
+                    Poll::Pending => return None,
+                },
+            };
+            Some((at, answer))
+        });
         match ready {
             Some((at, addresses)) => {
                 let (preferred, _) = self.families.swap_remove(at);
-                Poll::Ready(Some(Answer {
-                    preferred,
-                    addresses,
-                }))
+                Poll::Ready(Some(Answer { preferred, addresses }))
             }
             None if self.families.is_empty() => Poll::Ready(None),
             None => Poll::Pending,

@@ -85,9 +85,7 @@ impl Resolver {
         }
         asked.retain(|_, question| question.upgrade().is_some());
         let (inner, own) = (Rc::clone(&self.inner), key.clone());
-        let question = async move { inner.resolve(own).await }
-            .boxed_local()
-            .shared();
+        let question = async move { inner.resolve(own).await }.boxed_local().shared();
         if let Some(weak) = question.downgrade() {
             asked.insert(key, weak);
         }
@@ -97,19 +95,15 @@ impl Resolver {
 
 impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver")
-            .field("servers", &self.inner.servers)
-            .finish_non_exhaustive()
+        f.debug_struct("Resolver").field("servers", &self.inner.servers).finish_non_exhaustive()
     }
 }
 
 impl Names for Resolver {
     fn lookup(&self, name: &Arc<str>, wanted: Wanted) -> Lookup {
-        wanted
-            .families()
-            .fold(Lookup::new(), |lookup, (preferred, family)| {
-                self.family(lookup, preferred, (Arc::clone(name), family))
-            })
+        wanted.families().fold(Lookup::new(), |lookup, (preferred, family)| {
+            self.family(lookup, preferred, (Arc::clone(name), family))
+        })
     }
 
     fn distrust(&self, name: &str) {
@@ -128,11 +122,7 @@ impl Inner {
             return Some(Ok([ip].into_iter().collect()));
         }
         let found = self.hosts.borrow_mut().get().find(name, family)?;
-        Some(if found.is_empty() {
-            Err(DnsError::NotFound)
-        } else {
-            Ok(found)
-        })
+        Some(if found.is_empty() { Err(DnsError::NotFound) } else { Ok(found) })
     }
 
     async fn resolve(self: Rc<Self>, key: Key) -> Answered {
@@ -156,15 +146,8 @@ impl Inner {
     /// domains first.
     fn candidates(&self, name: &str) -> Vec<String> {
         let mut conf = self.conf.borrow_mut();
-        let search = if name.contains('.') {
-            &[]
-        } else {
-            conf.get().search.as_slice()
-        };
-        let mut all: Vec<_> = search
-            .iter()
-            .map(|domain| format!("{name}.{domain}"))
-            .collect();
+        let search = if name.contains('.') { &[] } else { conf.get().search.as_slice() };
+        let mut all: Vec<_> = search.iter().map(|domain| format!("{name}.{domain}")).collect();
         all.push(name.to_owned());
         all
     }
@@ -205,11 +188,7 @@ impl Inner {
             return self.servers.clone();
         }
         let servers = self.conf.borrow_mut().get().servers.clone();
-        if servers.is_empty() {
-            vec![(Ipv4Addr::LOCALHOST, 53).into()]
-        } else {
-            servers
-        }
+        if servers.is_empty() { vec![(Ipv4Addr::LOCALHOST, 53).into()] } else { servers }
     }
 }
 

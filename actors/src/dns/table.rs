@@ -21,9 +21,7 @@ impl StaticNames {
 
     /// Gives a name these addresses, in the place of those that it had.
     pub fn set(&self, name: &str, addresses: &[IpAddr]) {
-        self.table
-            .borrow_mut()
-            .insert(name.into(), addresses.to_vec());
+        self.table.borrow_mut().insert(name.into(), addresses.to_vec());
     }
 }
 
@@ -33,17 +31,11 @@ impl Names for StaticNames {
         let of = |family: Family| {
             let all = table.get(name).ok_or(DnsError::NotFound)?;
             let found: Addresses = all.iter().copied().filter(|ip| family.has(*ip)).collect();
-            if found.is_empty() {
-                Err(DnsError::NotFound)
-            } else {
-                Ok(found)
-            }
+            if found.is_empty() { Err(DnsError::NotFound) } else { Ok(found) }
         };
         wanted
             .families()
-            .fold(Lookup::new(), |lookup, (preferred, family)| {
-                lookup.known(preferred, of(family))
-            })
+            .fold(Lookup::new(), |lookup, (preferred, family)| lookup.known(preferred, of(family)))
     }
 
     fn distrust(&self, _: &str) {}

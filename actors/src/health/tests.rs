@@ -6,13 +6,7 @@ use crate::metrics::Metrics;
 
 fn reasons(health: &Health, now: Instant) -> Vec<(Option<String>, String)> {
     let not = |n: NotReady| (n.node.map(|name| name.to_string()), n.reason.into_owned());
-    health
-        .ready(now)
-        .err()
-        .unwrap_or_default()
-        .into_iter()
-        .map(not)
-        .collect()
+    health.ready(now).err().unwrap_or_default().into_iter().map(not).collect()
 }
 
 /// A service of one worker that has started.
@@ -38,14 +32,7 @@ fn case_m22_only_the_blocked_loop_is_not_alive() {
     health.beat(Beating::Worker(0), later);
     health.beat(Beating::Worker(1), later);
     assert_eq!(health.live(later + BEAT), Ok(()));
-    let what = |now| {
-        health
-            .live(now)
-            .unwrap_err()
-            .into_iter()
-            .map(|s| s.what)
-            .collect::<Vec<_>>()
-    };
+    let what = |now| health.live(now).unwrap_err().into_iter().map(|s| s.what).collect::<Vec<_>>();
     let all = [Beating::Supervisor, Beating::Worker(0), Beating::Worker(1)];
     assert_eq!(what(later + STANDS_STILL + Duration::from_millis(1)), all);
 }
@@ -60,10 +47,7 @@ fn case_m22_the_process_says_why_it_is_not_ready() {
     health.process(ProcessReason::Draining, true);
     health.process(ProcessReason::DescriptorsExhausted, true);
     let texts = ["draining", "out of file descriptors"];
-    assert_eq!(
-        reasons(&health, now),
-        texts.map(|text| (None, text.to_owned()))
-    );
+    assert_eq!(reasons(&health, now), texts.map(|text| (None, text.to_owned())));
     assert_eq!(health.live(now), Ok(()));
     health.process(ProcessReason::DescriptorsExhausted, false);
     assert_eq!(reasons(&health, now), [(None, "draining".to_owned())]);
@@ -76,22 +60,13 @@ fn case_m22_a_node_is_ready_when_all_of_its_parts_are() {
     let name: Arc<str> = Arc::from("in");
     let (first, second) = (health.node(&name, 0, 0), health.node(&name, 1, 0));
     let node = Some("in".to_owned());
-    assert_eq!(
-        reasons(&health, now),
-        [(node.clone(), "starting".to_owned())]
-    );
+    assert_eq!(reasons(&health, now), [(node.clone(), "starting".to_owned())]);
     first.ready();
-    assert_eq!(
-        reasons(&health, now),
-        [(node.clone(), "starting".to_owned())]
-    );
+    assert_eq!(reasons(&health, now), [(node.clone(), "starting".to_owned())]);
     second.ready();
     assert_eq!(health.ready(now), Ok(()));
     second.not_ready(format!("bind: {}", 98));
-    assert_eq!(
-        reasons(&health, now),
-        [(node.clone(), "bind: 98".to_owned())]
-    );
+    assert_eq!(reasons(&health, now), [(node.clone(), "bind: 98".to_owned())]);
     second.ready();
     drop(first);
     assert_eq!(reasons(&health, now), [(node, "not running".to_owned())]);
@@ -141,14 +116,8 @@ fn readiness_is_asked_at_each_scrape() {
     health.passive(&Arc::from("echo"));
     let page = metrics.text();
     assert!(page.contains("\nlineway_ready 0\n"), "{page}");
-    assert!(
-        page.contains("\nlineway_node_ready{node=\"echo\"} 1\n"),
-        "{page}"
-    );
-    assert!(
-        page.contains("\nlineway_node_ready{node=\"in\\n\"} 0\n"),
-        "{page}"
-    );
+    assert!(page.contains("\nlineway_node_ready{node=\"echo\"} 1\n"), "{page}");
+    assert!(page.contains("\nlineway_node_ready{node=\"in\\n\"} 0\n"), "{page}");
     part.ready();
     assert!(metrics.text().contains("\nlineway_ready 1\n"));
     health.forget_node("in\n");

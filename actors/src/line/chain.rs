@@ -85,19 +85,15 @@ impl Node {
             other => {
                 board.health.passive(&plan.name);
                 match other {
-                    NodeSettings::TesterServer(settings) => NodeRole::TesterServer {
-                        chunks: settings.chunk_count,
-                    },
+                    NodeSettings::TesterServer(settings) => {
+                        NodeRole::TesterServer { chunks: settings.chunk_count }
+                    }
                     NodeSettings::EchoServer => NodeRole::Echo,
                     _ => NodeRole::Entry,
                 }
             }
         };
-        Self {
-            plan,
-            metrics,
-            role,
-        }
+        Self { plan, metrics, role }
     }
 
     fn socket(&self) -> Option<&SocketSettings> {
@@ -116,10 +112,7 @@ impl Node {
             },
             NodeSettings::TcpConnector(settings) => {
                 let limit = settings.idle_timeout.limit();
-                IdleLimits {
-                    initial: limit,
-                    active: limit,
-                }
+                IdleLimits { initial: limit, active: limit }
             }
             _ => IdleLimits::default(),
         }
@@ -153,10 +146,7 @@ impl Chain {
         };
         let marks = |node: &Node| {
             node.socket().map_or_else(WaterMarks::default, |socket| {
-                WaterMarks::new(
-                    socket.write_high_water.as_len(),
-                    socket.write_low_water.as_len(),
-                )
+                WaterMarks::new(socket.write_high_water.as_len(), socket.write_low_water.as_len())
             })
         };
         let linger = [entry, end]
@@ -165,9 +155,7 @@ impl Chain {
             .map(|socket| socket.linger.duration())
             .max();
         Some(Self {
-            idle: nodes
-                .iter()
-                .fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
+            idle: nodes.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
             // Upstream bytes wait for the far socket, downstream bytes for the near one.
             marks: [marks(end), marks(entry)],
             linger: linger.unwrap_or_default(),
@@ -183,11 +171,7 @@ impl Chain {
         Rc::ptr_eq(&self.entry, &other.entry)
             && Rc::ptr_eq(&self.end, &other.end)
             && self.middle.len() == other.middle.len()
-            && self
-                .middle
-                .iter()
-                .zip(&other.middle)
-                .all(|(a, b)| Rc::ptr_eq(a, b))
+            && self.middle.iter().zip(&other.middle).all(|(a, b)| Rc::ptr_eq(a, b))
     }
 
     /// The stages that the nodes between put on a line.

@@ -1,12 +1,14 @@
 //! One line without its actor: two ends, two queues, and the turn that moves bytes between them.
 
+mod ending;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use lineway_wire::line::{
-    Direction, EarlyEnd, Edge, Ends, FinishReason, Idle, PauseReason, PauseReasons, Water,
+    Direction, Edge, Ends, FinishReason, Idle, PauseReason, PauseReasons, Water,
 };
 use lineway_wire::wheel::Key;
 
@@ -21,13 +23,6 @@ use crate::worker::{Worker, timers};
 /// Rounds of one turn, each at most one read and two writes in either direction: then other lines
 /// have theirs.
 const ROUNDS: usize = 16;
-
-/// How often a connection that nobody reads is asked whether its peer has reset it.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long a client that still sends is read after its server stopped reading, so that closing
-/// does not destroy the answer on its way.
-const DISCARD: Duration = Duration::from_secs(2);
 
 /// A deadline at the supervisor is kept by the line itself this much later.
 pub(super) const OWN_LIMIT: Duration = Duration::from_secs(1);
@@ -74,7 +69,10 @@ pub struct Line {
     linger_until: Option<Instant>,
     look_at: Option<Instant>,
     discards: bool,
+    discard_until: Option<Instant>,
     deadline: Deadline,
+    /// When the line is over whatever it does, should the supervisor not say so.
+    own_limit: Option<Instant>,
 }
 
 /// A deadline that the supervisor keeps for the line.
@@ -87,13 +85,7 @@ struct Deadline {
 impl Line {
     /// A line of these parts. It is entered with the supervisor at once.
     pub fn new(worker: &Rc<Worker>, parts: LineParts) -> Self {
-        let LineParts {
-            view,
-            chain,
-            near,
-            stages,
-            far,
-        } = parts;
+        let LineParts { view, chain, near, stages, far } = parts;
         let flow = |marks| Flow {
             queue: ByteQueue::default(),
             water: Water::new(marks),
@@ -115,7 +107,9 @@ impl Line {
             linger_until: None,
             look_at: None,
             discards: false,
+            discard_until: None,
             deadline: Deadline::default(),
+            own_limit: None,
             view,
             chain,
             near,
@@ -143,6 +137,13 @@ impl Line {
         &self.near
     }
 
+    /// Limits the whole life of the line: the supervisor keeps the time, and a little later the line
+    /// itself does.
+    pub fn limit(&mut self, kind: DeadlineKind, deadline: Instant) {
+        self.watch(kind, deadline);
+        self.own_limit = Some(deadline + OWN_LIMIT);
+    }
+
     /// Asks the supervisor for a deadline; a watched one is replaced.
     pub fn watch(&mut self, kind: DeadlineKind, deadline: Instant) {
         self.deadline.generation += 1;
@@ -155,12 +156,7 @@ impl Line {
         if let Some((kind, deadline)) = self.deadline.watched {
             let generation = self.deadline.generation;
             let id = self.view.id;
-            self.worker.reporter.report(Report::Watch(Watch {
-                id,
-                generation,
-                kind,
-                deadline,
-            }));
+            self.worker.reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
         }
     }
 
@@ -168,9 +164,7 @@ impl Line {
         if self.deadline.watched.take().is_some() {
             let Deadline { generation, .. } = self.deadline;
             let id = self.view.id;
-            self.worker
-                .reporter
-                .report(Report::Unwatch(Unwatch { id, generation }));
+            self.worker.reporter.report(Report::Unwatch(Unwatch { id, generation }));
         }
     }
 
@@ -187,6 +181,7 @@ impl Line {
         if reason == FinishReason::Drain {
             self.over.get_or_insert(reason);
         }
+        self.discards = true;
         self.ends.finish(reason);
     }
 
@@ -236,9 +231,7 @@ impl Line {
         self.unwatch();
         self.disarm();
         for direction in Direction::ALL {
-            self.flows[direction as usize]
-                .queue
-                .clear(&self.worker.pool);
+            self.flows[direction as usize].queue.clear(&self.worker.pool);
         }
         if let End::Dialing(dialing) = &mut self.far {
             dialing.given_up(reason);
@@ -246,13 +239,8 @@ impl Line {
         self.publish();
         let id = self.view.id;
         let lived = timers::now().saturating_duration_since(self.view.opened);
-        self.chain
-            .entry
-            .metrics
-            .closed(self.view.kind, reason, lived);
-        self.worker
-            .reporter
-            .report(Report::Closed(Closed { id, reason }));
+        self.chain.entry.metrics.closed(self.view.kind, reason, lived);
+        self.worker.reporter.report(Report::Closed(Closed { id, reason }));
         tracing::debug!(
             line = %id,
             node = %self.view.node,
@@ -271,7 +259,9 @@ impl Line {
         match dialing.poll(cx, now, early, &self.worker) {
             Poll::Ready(Ok(socket)) => {
                 self.far = End::Socket(socket);
-                self.unwatch();
+                if matches!(self.deadline.watched, Some((DeadlineKind::Connect, _))) {
+                    self.unwatch();
+                }
                 self.established();
             }
             Poll::Ready(Err(reason)) => {
@@ -303,11 +293,7 @@ impl Line {
     fn drive(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         let wrote = self.write(direction, cx);
         let read = self.read(direction, cx);
-        let moved = if read {
-            self.write(direction, cx) || wrote || read
-        } else {
-            wrote
-        };
+        let moved = if read { self.write(direction, cx) || wrote || read } else { wrote };
         self.mind_the_water(direction);
         self.pass_end(direction, cx);
         moved
@@ -354,11 +340,7 @@ impl Line {
         let pool = &self.worker.pool;
         let untouched = self.stages.is_empty();
         let mut staged = ByteQueue::default();
-        let into = if untouched {
-            &mut flow.queue
-        } else {
-            &mut staged
-        };
+        let into = if untouched { &mut flow.queue } else { &mut staged };
         match source.poll_read(cx, into, pool) {
             Poll::Ready(Ok(0)) => {
                 self.ends.input_ended(direction);
@@ -391,20 +373,9 @@ impl Line {
         }
     }
 
-    fn source_broke(&mut self, direction: Direction) {
-        self.ends.source_broke(direction);
-        self.flows[direction.reverse() as usize]
-            .queue
-            .clear(&self.worker.pool);
-    }
-
     fn absorb(&mut self, mut given: Given) {
-        given
-            .upstream
-            .move_to(&mut self.flows[Direction::Upstream as usize].queue);
-        given
-            .downstream
-            .move_to(&mut self.flows[Direction::Downstream as usize].queue);
+        given.upstream.move_to(&mut self.flows[Direction::Upstream as usize].queue);
+        given.downstream.move_to(&mut self.flows[Direction::Downstream as usize].queue);
         if given.init_next && matches!(self.far, End::Waiting) {
             self.far = self.chain.begin_far(&self.worker);
             if self.far.is_up() {
@@ -421,10 +392,7 @@ impl Line {
         match flow.water.level(flow.queue.len()) {
             Some(Edge::Pause) => {
                 flow.paused.pause(PauseReason::Queue);
-                self.chain
-                    .entry
-                    .metrics
-                    .paused(direction, PauseReason::Queue);
+                self.chain.entry.metrics.paused(direction, PauseReason::Queue);
             }
             Some(Edge::Resume) => {
                 flow.paused.resume(PauseReason::Queue);
@@ -449,101 +417,12 @@ impl Line {
         }
     }
 
-    /// Asks connections that are not read whether their peer has reset them.
-    fn look(&mut self, now: Instant) {
-        let unread = |end: &End, direction: Direction| {
-            end.is_socket()
-                && (self.flows[direction as usize].paused.paused() || !self.ends.reads(direction))
-        };
-        if !unread(&self.near, Direction::Upstream) && !unread(&self.far, Direction::Downstream) {
-            self.look_at = None;
-            return;
-        }
-        let at = *self.look_at.get_or_insert(now + LOOK);
-        if now < at {
-            return;
-        }
-        self.look_at = Some(now + LOOK);
-        for (broken, direction) in [
-            (self.near.take_error(), Direction::Upstream),
-            (self.far.take_error(), Direction::Downstream),
-        ] {
-            if broken.is_some() {
-                self.source_broke(direction);
-            }
-        }
-    }
-
-    /// Decides whether the line is over.
-    fn judge(&mut self, now: Instant) {
-        if self.over.is_some() {
-            return;
-        }
-        let queued = [self.flows[0].queue.len(), self.flows[1].queue.len()];
-        if !self.far.is_up() {
-            let waiting = queued[0] + self.stages.held();
-            let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
-            let owed = queued[1] > 0 && self.ends.delivers(Direction::Downstream);
-            if (cancelled || self.ends.closing()) && !owed {
-                self.over = self.ends.over([0, 0]).or(Some(FinishReason::PeerFinished));
-                return;
-            }
-        }
-        self.over = self.ends.over(queued);
-        if self.over.is_none() && self.idle.expired(now) {
-            self.over = Some(FinishReason::Idle);
-        }
-        if self.over.is_none() && self.ends.closing() {
-            let until = *self.linger_until.get_or_insert(now + self.chain.linger);
-            if now >= until {
-                self.over = Some(self.ends.reason().unwrap_or(FinishReason::Timeout));
-            }
-        }
-        if self.over.is_none() && self.far.is_up() {
-            self.view.set_state(if self.ends.closing() {
-                LineState::Closing
-            } else if self.ends.half_closed() {
-                LineState::HalfClosed
-            } else {
-                LineState::Open
-            });
-        }
-    }
-
-    /// Reads on, for a short while, a client whose server stopped reading: closing a socket with
-    /// unread bytes sends a reset, which would destroy the answer on its way.
-    fn still_discards(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        if !self.discards || self.over != Some(FinishReason::PeerFinished) {
-            return false;
-        }
-        let until = *self.linger_until.get_or_insert(now + DISCARD);
-        let mut dropped = ByteQueue::default();
-        let mut rounds = if now < until { ROUNDS } else { 0 };
-        while rounds > 0 {
-            match self.near.poll_read(cx, &mut dropped, &self.worker.pool) {
-                Poll::Ready(Ok(n)) if n > 0 => dropped.clear(&self.worker.pool),
-                Poll::Ready(_) => break,
-                Poll::Pending => return true,
-            }
-            rounds -= 1;
-            if rounds == 0 {
-                cx.waker().wake_by_ref();
-                return true;
-            }
-        }
-        self.discards = false;
-        false
-    }
-
     /// Tells others what moved, once for each turn.
     fn publish(&mut self) {
         for direction in Direction::ALL {
             let flow = &mut self.flows[direction as usize];
             if flow.bytes != flow.told_bytes {
-                self.chain
-                    .entry
-                    .metrics
-                    .payload(direction, flow.bytes - flow.told_bytes);
+                self.chain.entry.metrics.payload(direction, flow.bytes - flow.told_bytes);
                 self.view.set_bytes(direction, flow.bytes);
                 flow.told_bytes = flow.bytes;
             }
@@ -555,9 +434,9 @@ impl Line {
                     None => metrics.queued_sub((flow.told_queued - queued) as u64),
                 }
                 self.view.set_queued(direction, queued as u64);
-                self.view.set_paused(direction, flow.paused);
                 flow.told_queued = queued;
             }
+            self.view.set_paused(direction, flow.paused);
         }
     }
 
@@ -568,19 +447,10 @@ impl Line {
             End::Dialing(dialing) => Some(dialing.next_wake()),
             _ => None,
         };
-        let idle = if self.over.is_none() {
-            self.idle.deadline()
-        } else {
-            None
-        };
-        let wanted = [
-            dialing,
-            idle,
-            self.linger_until,
-            self.look_at,
-            self.stages.next_wake(),
-        ];
-        let Some(wanted) = wanted.into_iter().flatten().min() else {
+        let idle = if self.over.is_none() { self.idle.deadline() } else { None };
+        let own = [self.own_limit, self.linger_until, self.discard_until, self.look_at];
+        let wanted = own.into_iter().chain([dialing, idle, self.stages.next_wake()]);
+        let Some(wanted) = wanted.flatten().min() else {
             return;
         };
         if self.timer.is_some_and(|(_, at)| at <= wanted) {
@@ -601,12 +471,7 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // Dropped before its end: the actor panicked, or the worker stops.
-        let stopping = self.worker.is_stopping();
-        self.close(if stopping {
-            FinishReason::Drain
-        } else {
-            FinishReason::Panic
-        });
+        // Dropped before its end: its actor panicked.
+        self.close(FinishReason::Panic);
     }
 }

@@ -71,15 +71,7 @@ impl Dialing {
         }
         let node = Rc::clone(node);
         let attempts = SmallVec::new();
-        Self {
-            node,
-            started,
-            deadline,
-            dial,
-            lookups,
-            attempts,
-            over: false,
-        }
+        Self { node, started, deadline, dial, lookups, attempts, over: false }
     }
 
     /// When the connect must be done (`connect-timeout-ms`).
@@ -136,24 +128,14 @@ impl Dialing {
                 let Poll::Ready(answer) = asked.lookup.poll_next(cx) else {
                     return true;
                 };
-                let Some(Answer {
-                    preferred,
-                    addresses,
-                }) = answer
-                else {
+                let Some(Answer { preferred, addresses }) = answer else {
                     return false;
                 };
-                let family = if preferred {
-                    Family::Preferred
-                } else {
-                    Family::Other
-                };
+                let family = if preferred { Family::Preferred } else { Family::Other };
                 match addresses {
                     Ok(list) => {
-                        let list: SmallVec<[SocketAddr; 8]> = list
-                            .iter()
-                            .map(|ip| SocketAddr::new(*ip, asked.port))
-                            .collect();
+                        let list: SmallVec<[SocketAddr; 8]> =
+                            list.iter().map(|ip| SocketAddr::new(*ip, asked.port)).collect();
                         dial.answer(now, asked.target, family, Ok(&list));
                     }
                     Err(error) => {
@@ -187,18 +169,11 @@ impl Dialing {
         // Bytes in the first packet go to one server alone: never in a race.
         let alone = connector.settings.targets.len() == 1 && self.lookups.is_empty();
         let first = alone && self.attempts.is_empty() && !self.dial.has_more();
-        let bytes = if connector.options.fastopen && first {
-            early.head()
-        } else {
-            &[]
-        };
+        let bytes = if connector.options.fastopen && first { early.head() } else { &[] };
         match worker.network.connect(address, &connector.options, bytes) {
             Ok((connecting, sent)) => {
                 early.advance(sent, &worker.pool);
-                self.attempts.push(Attempt {
-                    address,
-                    connecting,
-                });
+                self.attempts.push(Attempt { address, connecting });
             }
             Err(error) => self.failed(address, &error, worker),
         }
@@ -222,9 +197,7 @@ impl Dialing {
             return;
         }
         let now = timers::now();
-        self.node
-            .metrics
-            .dialled(result, now.saturating_duration_since(self.started));
+        self.node.metrics.dialled(result, now.saturating_duration_since(self.started));
         if let NodeRole::Connector(connector) = &self.node.role {
             match result {
                 DialResult::Connected => connector.health.succeeded(now),

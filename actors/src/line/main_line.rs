@@ -31,11 +31,7 @@ impl MainLine {
         descriptors: Option<Permit>,
         count: Option<LineCount>,
     ) -> Self {
-        Self {
-            line: Line::new(worker, parts),
-            _descriptors: descriptors,
-            _count: count,
-        }
+        Self { line: Line::new(worker, parts), _descriptors: descriptors, _count: count }
     }
 
     /// The line.

@@ -25,10 +25,7 @@ impl Pool {
 
     /// An empty buffer of [`BUFFER`] bytes.
     pub fn take(&self) -> BytesMut {
-        self.free
-            .borrow_mut()
-            .pop()
-            .unwrap_or_else(|| BytesMut::with_capacity(BUFFER))
+        self.free.borrow_mut().pop().unwrap_or_else(|| BytesMut::with_capacity(BUFFER))
     }
 
     /// Gives a buffer back. Buffers of other sizes, and more than are kept, are freed.

@@ -143,12 +143,7 @@ mod tests {
     use super::{ByteQueue, BytesMut, Pool};
 
     fn all(queue: &ByteQueue) -> Vec<u8> {
-        queue
-            .first
-            .iter()
-            .chain(&queue.rest)
-            .flat_map(|b| b.iter().copied())
-            .collect()
+        queue.first.iter().chain(&queue.rest).flat_map(|b| b.iter().copied()).collect()
     }
 
     #[test]
@@ -160,10 +155,7 @@ mod tests {
         }
         assert_eq!((queue.len(), queue.is_single()), (6, false));
         queue.advance(3, &pool);
-        assert_eq!(
-            (all(&queue), queue.head()),
-            (b"def".to_vec(), b"de".as_slice())
-        );
+        assert_eq!((all(&queue), queue.head()), (b"def".to_vec(), b"de".as_slice()));
         queue.advance(3, &pool);
         assert!(queue.is_empty());
         assert!(queue.first.is_none());

@@ -99,13 +99,8 @@ impl Place {
 impl Stages {
     /// Stages in the order of the chain.
     pub fn new(stages: Vec<Box<dyn Stage>>) -> Self {
-        let place = |stage| Place {
-            stage,
-            kept: Default::default(),
-        };
-        Self {
-            places: stages.into_iter().map(place).collect(),
-        }
+        let place = |stage| Place { stage, kept: Default::default() };
+        Self { places: stages.into_iter().map(place).collect() }
     }
 
     /// True when bytes pass untouched.
@@ -115,11 +110,7 @@ impl Stages {
 
     /// Bytes that the stages keep, of both directions.
     pub fn held(&self) -> usize {
-        self.places
-            .iter()
-            .flat_map(|place| &place.kept)
-            .map(ByteQueue::len)
-            .sum()
+        self.places.iter().flat_map(|place| &place.kept).map(ByteQueue::len).sum()
     }
 
     /// Bytes came in at the side that `direction` comes from; gives what comes out at both sides.
@@ -138,10 +129,7 @@ impl Stages {
 
     /// The earliest time that a stage wants.
     pub fn next_wake(&self) -> Option<Instant> {
-        self.places
-            .iter()
-            .filter_map(|place| place.stage.next_wake())
-            .min()
+        self.places.iter().filter_map(|place| place.stage.next_wake()).min()
     }
 
     /// Wakes the stages whose time has come.
@@ -193,9 +181,7 @@ impl Stages {
         }
         let mut whole = std::mem::take(&mut place.kept[direction as usize]);
         input.move_to(&mut whole);
-        place
-            .stage
-            .payload(direction, &mut whole, &mut StageOut::new(&mut given));
+        place.stage.payload(direction, &mut whole, &mut StageOut::new(&mut given));
         place.kept[direction as usize] = whole;
         place.let_go(&mut given);
         self.spread(at, given, total);
@@ -243,8 +229,6 @@ impl Stages {
 
 impl std::fmt::Debug for Stages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stages")
-            .field("stages", &self.places.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Stages").field("stages", &self.places.len()).finish_non_exhaustive()
     }
 }

@@ -54,10 +54,7 @@ impl Testers {
 
     /// How many lines were right and how many were not, so far.
     pub fn score(&self) -> (usize, usize) {
-        (
-            self.score.right.load(Relaxed),
-            self.score.wrong.load(Relaxed),
-        )
+        (self.score.right.load(Relaxed), self.score.wrong.load(Relaxed))
     }
 
     /// Waits until every expected line reported; true when all were right.
@@ -164,13 +161,7 @@ pub struct TesterServer {
 impl TesterServer {
     /// Expects a test of the first `chunks` chunk sizes; the first byte names the flow.
     pub const fn new(chunks: usize) -> Self {
-        Self {
-            chunks,
-            request: None,
-            response: None,
-            ended: false,
-            reader: None,
-        }
+        Self { chunks, request: None, response: None, ended: false, reader: None }
     }
 
     pub(super) fn write(&mut self, queue: &mut ByteQueue, pool: &Pool) -> Result<usize, EndError> {
@@ -178,9 +169,8 @@ impl TesterServer {
             return Ok(0);
         };
         let flow = Pattern::flow_of_request(first);
-        let request = self
-            .request
-            .get_or_insert_with(|| Pattern::new(Role::Request, flow, self.chunks));
+        let request =
+            self.request.get_or_insert_with(|| Pattern::new(Role::Request, flow, self.chunks));
         let checked = check(request, queue, pool)?;
         if request.done() && self.response.is_none() {
             self.response = Some(Pattern::new(Role::Response, request.flow(), self.chunks));

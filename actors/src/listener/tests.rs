@@ -18,10 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn sources(white: &[&str], black: &[&str]) -> Sources {
     let nets = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect();
-    Sources {
-        white: nets(white),
-        black: nets(black),
-    }
+    Sources { white: nets(white), black: nets(black) }
 }
 
 #[test]
@@ -49,9 +46,7 @@ fn tcp_max_lines_counts_live_lines_alone() {
 /// A chain to an `EchoServer` behind a listener with these settings.
 fn chain(kit: &Kit, change: impl FnOnce(&mut TcpListenerSettings)) -> Rc<Chain> {
     let entry = settings::listener(([192, 0, 2, 9], 7000).into());
-    let NodeSettings::TcpListener(mut entry) = entry else {
-        unreachable!("it is a listener")
-    };
+    let NodeSettings::TcpListener(mut entry) = entry else { unreachable!("it is a listener") };
     change(&mut entry);
     kit.chain(vec![
         settings::node("in", NodeSettings::TcpListener(entry), Some("out")),
@@ -64,9 +59,7 @@ fn from(address: &str) -> SocketAddr {
 }
 
 fn errors(kit: &Kit, reason: &str) -> f64 {
-    kit.metric(&format!(
-        r#"lineway_accept_errors_total{{node="in",reason="{reason}"}}"#
-    ))
+    kit.metric(&format!(r#"lineway_accept_errors_total{{node="in",reason="{reason}"}}"#))
 }
 
 /// Whether the node `in` is ready.
@@ -90,11 +83,7 @@ fn tcp_t02_out_of_descriptors_accepting_rests_and_comes_back_by_itself() {
         let asked = arrivals.asked();
         assert!((10..=30).contains(&asked), "it spins or sleeps: {asked}");
         assert!(errors(&kit, "emfile") >= 10.0);
-        assert_eq!(
-            journal.count("accepting rests"),
-            1,
-            "one line for an outage"
-        );
+        assert_eq!(journal.count("accepting rests"), 1, "one line for an outage");
         assert!(!ready(&kit));
         arrivals.recover();
         kit.pass(SECOND).await;
@@ -237,10 +226,7 @@ fn tcp_max_lines_leaves_more_in_the_queue_until_one_ends() {
             client.end();
         }
         kit.assert_empty().await;
-        assert_eq!(
-            (third.take(), fourth.take()),
-            (b"hello".into(), b"hello".into())
-        );
+        assert_eq!((third.take(), fourth.take()), (b"hello".into(), b"hello".into()));
     });
 }
 
@@ -310,11 +296,7 @@ fn case_m12_a_listener_whose_mailbox_was_full_hears_again() {
         let taken = burst.flatten().count();
         assert!(taken < 160, "it was never full");
         kit.pass(SECOND).await;
-        assert_eq!(
-            heard.load(Relaxed) as usize,
-            taken,
-            "what was taken was handled"
-        );
+        assert_eq!(heard.load(Relaxed) as usize, taken, "what was taken was handled");
         for more in 1..=50 {
             let answer = listener.send(Probe(Arc::clone(&heard))).await;
             assert_eq!(answer, Ok(u32::try_from(taken + more).unwrap()));

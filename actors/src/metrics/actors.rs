@@ -54,10 +54,7 @@ impl ActorMetrics {
         let panics = register(
             registry,
             IntCounterVec::new(
-                Opts::new(
-                    "lineway_actor_panics_total",
-                    "Actors that ended by a panic.",
-                ),
+                Opts::new("lineway_actor_panics_total", "Actors that ended by a panic."),
                 &["kind"],
             ),
         );
@@ -76,9 +73,7 @@ impl ActorMetrics {
             Arc::new(KindMetrics {
                 alive: alive.with_label_values(&word),
                 panics: panics.with_label_values(&word),
-                restarts: kind
-                    .is_long_lived()
-                    .then(|| restarts.with_label_values(&word)),
+                restarts: kind.is_long_lived().then(|| restarts.with_label_values(&word)),
             })
         });
         Self { kinds }

@@ -79,10 +79,7 @@ impl AcceptError {
 
     /// True when it helps to wait until something is freed.
     pub const fn is_exhaustion(self) -> bool {
-        matches!(
-            self,
-            Self::Emfile | Self::Enfile | Self::Enobufs | Self::Enomem
-        )
+        matches!(self, Self::Emfile | Self::Enfile | Self::Enobufs | Self::Enomem)
     }
 }
 

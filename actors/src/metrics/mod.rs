@@ -74,9 +74,7 @@ impl Metrics {
             supervisor: SupervisorMetrics::new(&registry),
             registry,
         };
-        Self {
-            inner: Arc::new(inner),
-        }
+        Self { inner: Arc::new(inner) }
     }
 
     /// The metrics of a node: the same handles for the same name and type.
@@ -84,11 +82,7 @@ impl Metrics {
     /// `type_name` is the type as written in the configuration; it decides which series the node
     /// has. A name that comes back with another type starts again at 0.
     pub fn node(&self, name: &Arc<str>, type_name: &'static str) -> Arc<NodeMetrics> {
-        let mut nodes = self
-            .inner
-            .nodes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         match nodes.get(name) {
             Some(node) if node.type_name() == type_name => return Arc::clone(node),
             Some(_) => self.inner.node_families.remove(name),
@@ -102,11 +96,7 @@ impl Metrics {
     /// Takes the series of a node away: a reload removed it and its last line is over. Handles
     /// that somebody still holds go on counting, unseen.
     pub fn forget_node(&self, name: &str) {
-        let mut nodes = self
-            .inner
-            .nodes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if nodes.remove(name).is_some() {
             self.inner.node_families.remove(name);
         }
@@ -114,14 +104,9 @@ impl Metrics {
 
     /// The metrics of a worker: the same handles for the same index.
     pub fn worker(&self, index: u16) -> Arc<WorkerMetrics> {
-        let mut workers = self
-            .inner
-            .workers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let worker = workers
-            .entry(index)
-            .or_insert_with(|| self.inner.worker_families.worker(index).into());
+        let mut workers = self.inner.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let worker =
+            workers.entry(index).or_insert_with(|| self.inner.worker_families.worker(index).into());
         Arc::clone(worker)
     }
 
@@ -173,9 +158,7 @@ fn register<C: Collector + Clone + 'static>(
     family: Result<C, prometheus::Error>,
 ) -> C {
     let family = family.expect("a family has a right name and right labels");
-    registry
-        .register(Box::new(family.clone()))
-        .expect("each family is registered once");
+    registry.register(Box::new(family.clone())).expect("each family is registered once");
     family
 }
 

@@ -13,9 +13,7 @@ use super::labels::{AcceptError, DialResult, Refused};
 use super::register;
 
 /// Buckets of a dial, in seconds.
-const DIAL: [f64; 12] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-];
+const DIAL: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// Buckets of a line's lifetime, in seconds.
 const LIFETIME: [f64; 8] = [0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0, 43200.0];
 
@@ -32,27 +30,12 @@ struct Abilities {
 
 impl Abilities {
     fn of(type_name: &str) -> Self {
-        let none = Self {
-            lines: &[],
-            pauses: &[],
-            accepts: false,
-            dials: false,
-        };
-        let main = Self {
-            lines: &[LineKind::Main],
-            pauses: &[PauseReason::Queue],
-            ..none
-        };
+        let none = Self { lines: &[], pauses: &[], accepts: false, dials: false };
+        let main = Self { lines: &[LineKind::Main], pauses: &[PauseReason::Queue], ..none };
         match type_name {
-            "TcpListener" => Self {
-                accepts: true,
-                ..main
-            },
+            "TcpListener" => Self { accepts: true, ..main },
             "TesterClient" => main,
-            "TcpConnector" => Self {
-                dials: true,
-                ..none
-            },
+            "TcpConnector" => Self { dials: true, ..none },
             _ => none,
         }
     }
@@ -146,10 +129,7 @@ impl NodeMetrics {
 
     /// The source of a direction was stopped (L06).
     pub fn paused(&self, direction: Direction, reason: PauseReason) {
-        let place = PauseReason::ALL
-            .iter()
-            .position(|r| *r == reason)
-            .unwrap_or_default();
+        let place = PauseReason::ALL.iter().position(|r| *r == reason).unwrap_or_default();
         if let Some(traffic) = &self.traffic
             && let Some(counter) = &traffic.pauses[direction as usize][place]
         {
@@ -278,8 +258,7 @@ impl NodeFamilies {
                 open: self.open.with_label_values(&[node, kind.as_str()]),
                 opened: self.opened.with_label_values(&[node, kind.as_str()]),
                 closed: FinishReason::ALL.map(|reason| {
-                    self.closed
-                        .with_label_values(&[node, kind.as_str(), reason.as_str()])
+                    self.closed.with_label_values(&[node, kind.as_str(), reason.as_str()])
                 }),
             })
         });
@@ -303,10 +282,8 @@ impl NodeFamilies {
             lines,
             traffic,
             accept_errors: abilities.accepts.then(|| {
-                AcceptError::ALL.map(|error| {
-                    self.accept_errors
-                        .with_label_values(&[node, error.as_str()])
-                })
+                AcceptError::ALL
+                    .map(|error| self.accept_errors.with_label_values(&[node, error.as_str()]))
             }),
             refused: abilities.accepts.then(|| {
                 Refused::ALL.map(|why| self.refused.with_label_values(&[node, why.as_str()]))
@@ -325,15 +302,11 @@ impl NodeFamilies {
             let _ = self.open.remove_label_values(&[node, kind.as_str()]);
             let _ = self.opened.remove_label_values(&[node, kind.as_str()]);
             for reason in FinishReason::ALL {
-                let _ = self
-                    .closed
-                    .remove_label_values(&[node, kind.as_str(), reason.as_str()]);
+                let _ = self.closed.remove_label_values(&[node, kind.as_str(), reason.as_str()]);
             }
         }
         for direction in Direction::ALL {
-            let _ = self
-                .payload
-                .remove_label_values(&[node, direction.as_str()]);
+            let _ = self.payload.remove_label_values(&[node, direction.as_str()]);
             for reason in PauseReason::ALL {
                 let labels = [node, direction.as_str(), reason.as_str()];
                 let _ = self.pauses.remove_label_values(&labels);
@@ -342,9 +315,7 @@ impl NodeFamilies {
         let _ = self.queued.remove_label_values(&[node]);
         let _ = self.lifetime.remove_label_values(&[node]);
         for error in AcceptError::ALL {
-            let _ = self
-                .accept_errors
-                .remove_label_values(&[node, error.as_str()]);
+            let _ = self.accept_errors.remove_label_values(&[node, error.as_str()]);
         }
         for why in Refused::ALL {
             let _ = self.refused.remove_label_values(&[node, why.as_str()]);

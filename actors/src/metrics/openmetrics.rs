@@ -51,14 +51,7 @@ fn encode_family(page: &mut String, family: &MetricFamily) -> fmt::Result {
             }
             _ => {
                 let suffix = if word == "info" { "_info" } else { "" };
-                sample(
-                    page,
-                    name,
-                    suffix,
-                    labels,
-                    None,
-                    metric.get_gauge().get_value(),
-                )?;
+                sample(page, name, suffix, labels, None, metric.get_gauge().get_value())?;
             }
         }
     }
@@ -76,12 +69,7 @@ fn sample(
     write!(page, "{name}{suffix}")?;
     let mut before = '{';
     for label in labels {
-        write!(
-            page,
-            "{before}{}=\"{}\"",
-            label.name(),
-            Escaped(label.value())
-        )?;
+        write!(page, "{before}{}=\"{}\"", label.name(), Escaped(label.value()))?;
         before = ',';
     }
     if let Some(bound) = bound {

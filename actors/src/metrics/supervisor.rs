@@ -35,31 +35,17 @@ impl SupervisorMetrics {
         let counter = |name, help| register(registry, IntCounter::with_opts(Opts::new(name, help)));
         let gauge = |name, help| register(registry, IntGauge::with_opts(Opts::new(name, help)));
         let counters = |name, help, label| {
-            register(
-                registry,
-                IntCounterVec::new(Opts::new(name, help), &[label]),
-            )
+            register(registry, IntCounterVec::new(Opts::new(name, help), &[label]))
         };
         let pending = register(
             registry,
             IntGaugeVec::new(
-                Opts::new(
-                    "lineway_deadlines_pending",
-                    "Deadlines that the supervisor watches.",
-                ),
+                Opts::new("lineway_deadlines_pending", "Deadlines that the supervisor watches."),
                 &["kind"],
             ),
         );
-        let set = counters(
-            "lineway_deadlines_set_total",
-            "Deadlines that were set.",
-            "kind",
-        );
-        let fired = counters(
-            "lineway_deadlines_fired_total",
-            "Deadlines that were over.",
-            "kind",
-        );
+        let set = counters("lineway_deadlines_set_total", "Deadlines that were set.", "kind");
+        let fired = counters("lineway_deadlines_fired_total", "Deadlines that were over.", "kind");
         let cancelled = counters(
             "lineway_deadlines_cancelled_total",
             "Deadlines that were cancelled or replaced before they were over.",
@@ -129,9 +115,7 @@ impl SupervisorMetrics {
     }
 
     fn in_force(&self, at: SystemTime) {
-        let unix = at
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
+        let unix = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.reload_ok.set(1);
         self.reload_time.set(unix.as_secs_f64());
     }

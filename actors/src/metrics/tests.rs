@@ -43,11 +43,7 @@ fn with_traffic(metrics: &Metrics, name: &str) {
     for _ in 0..3 {
         node.opened(LineKind::Main);
     }
-    node.closed(
-        LineKind::Main,
-        FinishReason::Idle,
-        Duration::from_millis(1500),
-    );
+    node.closed(LineKind::Main, FinishReason::Idle, Duration::from_millis(1500));
     node.payload(Direction::Upstream, 12_345_678);
     node.payload(Direction::Downstream, 1_000);
     node.queued_add(4096);
@@ -119,10 +115,7 @@ fn case_m04_names_follow_the_rules() {
     let metrics = service(&[("edge-1.tcp", "TcpListener"), ("9in", "TcpConnector")], 1);
     for family in &text(&metrics).families {
         let name = family.name.as_str();
-        assert!(
-            name.starts_with("lineway_") || name.starts_with("process_"),
-            "{name}"
-        );
+        assert!(name.starts_with("lineway_") || name.starts_with("process_"), "{name}");
         assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name}");
         assert!(!family.help.is_empty(), "{name}");
         for suffix in ["_bucket", "_sum", "_count"] {
@@ -133,14 +126,7 @@ fn case_m04_names_follow_the_rules() {
 
 #[test]
 fn case_m05_both_formats_pass_a_strict_parser_and_say_the_same() {
-    let metrics = service(
-        &[
-            ("a", "TcpListener"),
-            ("b", "TcpListener"),
-            ("c", "TcpListener"),
-        ],
-        2,
-    );
+    let metrics = service(&[("a", "TcpListener"), ("b", "TcpListener"), ("c", "TcpListener")], 2);
     with_traffic(&metrics, "b");
     let (text, open) = (text(&metrics), open(&metrics));
     assert_eq!(text.families.len(), open.families.len());
@@ -152,18 +138,10 @@ fn case_m05_both_formats_pass_a_strict_parser_and_say_the_same() {
         assert_eq!(a.samples, b.samples, "{}", a.name);
         assert_eq!(a.help, b.help);
     }
-    let build = open
-        .families
-        .iter()
-        .find(|f| f.name == "lineway_build")
-        .unwrap();
+    let build = open.families.iter().find(|f| f.name == "lineway_build").unwrap();
     assert_eq!(build.kind, "info");
-    let histogram = open
-        .value(
-            "lineway_line_lifetime_seconds_bucket",
-            &[("node", "b"), ("le", "10")],
-        )
-        .unwrap();
+    let histogram =
+        open.value("lineway_line_lifetime_seconds_bucket", &[("node", "b"), ("le", "10")]).unwrap();
     assert!((histogram - 1.0).abs() < f64::EPSILON);
 }
 
@@ -197,21 +175,14 @@ fn case_m05_the_strict_parser_is_strict() {
         "# HELP a \"x\"\n# TYPE a gauge\na 1\n# EOF\n",
         "# HELP a x\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 1\n# EOF\n",
     ] {
-        assert!(
-            strict::parse(wrong, Format::OpenMetrics).is_err(),
-            "{wrong}"
-        );
+        assert!(strict::parse(wrong, Format::OpenMetrics).is_err(), "{wrong}");
     }
 }
 
 #[test]
 fn case_m04_case_m05_the_linter_finds_nothing() {
     let metrics = service(
-        &[
-            ("in\"1\\x\ny", "TcpListener"),
-            ("ورودی", "TcpConnector"),
-            ("9in", "TesterClient"),
-        ],
+        &[("in\"1\\x\ny", "TcpListener"), ("ورودی", "TcpConnector"), ("9in", "TesterClient")],
         2,
     );
     with_traffic(&metrics, "in\"1\\x\ny");
@@ -257,11 +228,7 @@ fn case_m07_each_counter_moves_by_what_was_counted() {
     let down = [("node", "in"), ("direction", "downstream")];
     assert_eq!(value("lineway_payload_bytes_total", &down), 1000);
     assert_eq!(value("lineway_queued_bytes", &[("node", "in")]), 4000);
-    let pause = [
-        ("node", "in"),
-        ("direction", "upstream"),
-        ("reason", "queue"),
-    ];
+    let pause = [("node", "in"), ("direction", "upstream"), ("reason", "queue")];
     assert_eq!(value("lineway_pauses_total", &pause), 1);
     let aborted = [("node", "in"), ("reason", "aborted")];
     assert_eq!(value("lineway_accept_errors_total", &aborted), 1);
@@ -271,35 +238,21 @@ fn case_m07_each_counter_moves_by_what_was_counted() {
     assert_eq!(value("lineway_dials_total", &refused), 1);
     assert_eq!(value("lineway_dial_seconds_count", &[("node", "out")]), 1);
     assert_eq!(value("lineway_build_info", &[("version", "1.2.3")]), 1);
-    assert_eq!(
-        value("lineway_worker_lag_seconds_count", &[("worker", "0")]),
-        1
-    );
+    assert_eq!(value("lineway_worker_lag_seconds_count", &[("worker", "0")]), 1);
 }
 
 #[test]
 fn a_node_has_only_the_series_of_what_it_can_do() {
     let metrics = service(
-        &[
-            ("l", "TcpListener"),
-            ("c", "TcpConnector"),
-            ("t", "TesterClient"),
-            ("e", "EchoServer"),
-        ],
+        &[("l", "TcpListener"), ("c", "TcpConnector"), ("t", "TesterClient"), ("e", "EchoServer")],
         0,
     );
     let page = text(&metrics);
     let families = |node: &str| -> BTreeSet<&str> {
         let has = |f: &&strict::Family| {
-            f.samples
-                .iter()
-                .any(|s| s.labels.get("node").is_some_and(|n| n == node))
+            f.samples.iter().any(|s| s.labels.get("node").is_some_and(|n| n == node))
         };
-        page.families
-            .iter()
-            .filter(has)
-            .map(|f| f.name.as_str())
-            .collect()
+        page.families.iter().filter(has).map(|f| f.name.as_str()).collect()
     };
     let lines = BTreeSet::from([
         "lineway_lines_open",
@@ -310,10 +263,7 @@ fn a_node_has_only_the_series_of_what_it_can_do() {
         "lineway_pauses_total",
         "lineway_line_lifetime_seconds",
     ]);
-    let accept = BTreeSet::from([
-        "lineway_accept_errors_total",
-        "lineway_accept_refused_total",
-    ]);
+    let accept = BTreeSet::from(["lineway_accept_errors_total", "lineway_accept_refused_total"]);
     let ready = BTreeSet::from(["lineway_node_ready"]);
     let lines = &lines | &ready;
     assert_eq!(families("l"), &lines | &accept);
@@ -344,10 +294,7 @@ fn the_series_of_a_forgotten_node_go_away() {
 fn a_name_that_comes_back_with_another_type_has_the_series_of_that_type() {
     let metrics = service(&[("a", "TcpListener")], 1);
     metrics.node(&Arc::from("a"), "TcpConnector");
-    assert_eq!(
-        text(&metrics).series(),
-        text(&service(&[("a", "TcpConnector")], 1)).series()
-    );
+    assert_eq!(text(&metrics).series(), text(&service(&[("a", "TcpConnector")], 1)).series());
 }
 
 #[test]

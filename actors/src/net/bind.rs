@@ -57,9 +57,7 @@ pub struct Hold {
 impl Hold {
     fn take(address: SocketAddr) -> io::Result<Self> {
         let name = UnixAddr::from_abstract_name(format!("lineway/tcp/{address}"))?;
-        Ok(Self {
-            _name: UnixListener::bind_addr(&name)?,
-        })
+        Ok(Self { _name: UnixListener::bind_addr(&name)? })
     }
 }
 
@@ -111,11 +109,7 @@ fn share(
         socket.listen(backlog(options)).map_err(fail)?;
         sockets.push(socket.into());
     }
-    Ok(Bound {
-        address,
-        sockets,
-        hold,
-    })
+    Ok(Bound { address, sockets, hold })
 }
 
 /// Takes over a socket that listens already (socket activation), duplicated to each worker (T01).
@@ -128,22 +122,13 @@ pub fn inherit(
     workers: usize,
 ) -> Result<Bound, BindError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let address = socket.local_addr().map_err(|cause| BindError {
-        address: unknown,
-        cause,
-    })?;
+    let address = socket.local_addr().map_err(|cause| BindError { address: unknown, cause })?;
     let fail = |cause| BindError { address, cause };
     socket.set_nonblocking(true).map_err(fail)?;
     reapply(socket, options).map_err(fail)?;
-    let sockets = (0..workers)
-        .map(|_| socket.try_clone())
-        .collect::<Result<_, _>>();
+    let sockets = (0..workers).map(|_| socket.try_clone()).collect::<Result<_, _>>();
     let hold = Hold::take(address).map_err(fail)?;
-    Ok(Bound {
-        address,
-        sockets: sockets.map_err(fail)?,
-        hold,
-    })
+    Ok(Bound { address, sockets: sockets.map_err(fail)?, hold })
 }
 
 /// Gives a listening socket the options of a changed node.
@@ -174,10 +159,7 @@ fn open(address: SocketAddr, options: &ListenOptions, shared: bool) -> io::Resul
 }
 
 fn local(socket: &Socket) -> io::Result<SocketAddr> {
-    socket
-        .local_addr()?
-        .as_socket()
-        .ok_or_else(|| Errno::AFNOSUPPORT.into())
+    socket.local_addr()?.as_socket().ok_or_else(|| Errno::AFNOSUPPORT.into())
 }
 
 fn backlog(options: &ListenOptions) -> i32 {
@@ -222,11 +204,7 @@ mod tests {
         assert_eq!(error.cause.kind(), ErrorKind::AddrInUse);
         drop(bound.sockets);
         let held = listen(bound.address, &options(), 2).unwrap_err();
-        assert_eq!(
-            held.cause.kind(),
-            ErrorKind::AddrInUse,
-            "the name is held beyond the sockets"
-        );
+        assert_eq!(held.cause.kind(), ErrorKind::AddrInUse, "the name is held beyond the sockets");
         drop(bound.hold);
         listen(bound.address, &options(), 2).unwrap();
     }
@@ -236,10 +214,7 @@ mod tests {
         let taken = TcpListener::bind(any()).unwrap();
         let address = taken.local_addr().unwrap();
         let error = listen(address, &options(), 1).unwrap_err().to_string();
-        assert!(
-            error.contains(&address.to_string()) && error.contains("in use"),
-            "{error}"
-        );
+        assert!(error.contains(&address.to_string()) && error.contains("in use"), "{error}");
     }
 
     #[test]

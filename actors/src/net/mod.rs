@@ -29,10 +29,7 @@ pub struct ListenKey {
 impl ListenKey {
     /// The key of an address of this node.
     pub fn new(node: &Arc<str>, address: SocketAddr) -> Self {
-        Self {
-            address,
-            node: (address.port() == 0).then(|| Arc::clone(node)),
-        }
+        Self { address, node: (address.port() == 0).then(|| Arc::clone(node)) }
     }
 }
 
@@ -206,9 +203,9 @@ impl Acceptor {
     /// As `accept(2)`.
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>> {
         match self {
-            Self::Tcp(listener) => listener
-                .poll_accept(cx)
-                .map_ok(|(stream, peer)| (Socket::Tcp(stream), peer)),
+            Self::Tcp(listener) => {
+                listener.poll_accept(cx).map_ok(|(stream, peer)| (Socket::Tcp(stream), peer))
+            }
             Self::Other(listener) => listener.poll_accept(cx),
         }
     }

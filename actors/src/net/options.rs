@@ -22,10 +22,7 @@ pub struct ListenOptions {
 
 impl From<&TcpListenerSettings> for ListenOptions {
     fn from(settings: &TcpListenerSettings) -> Self {
-        Self {
-            socket: settings.socket.clone(),
-            backlog: settings.backlog,
-        }
+        Self { socket: settings.socket.clone(), backlog: settings.backlog }
     }
 }
 
@@ -53,11 +50,7 @@ impl From<&TcpConnectorSettings> for ConnectOptions {
 /// Applies what both sorts of sockets have.
 pub(super) fn apply(socket: &Socket, settings: &SocketSettings) -> io::Result<()> {
     SockRef::from(socket).set_tcp_nodelay(settings.nodelay)?;
-    socket.set_tcp_keepalive(
-        &TcpKeepalive::new()
-            .with_time(KEEPALIVE)
-            .with_interval(KEEPALIVE),
-    )?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
     if let Some(mark) = settings.fwmark {
         socket.set_mark(mark)?;
     }

@@ -31,10 +31,7 @@ impl Network for KernelNetwork {
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
         let sent = start(&socket, to, early)?;
-        Ok((
-            Connecting::Tcp(Some(TcpStream::from_std(socket.into())?)),
-            sent,
-        ))
+        Ok((Connecting::Tcp(Some(TcpStream::from_std(socket.into())?)), sent))
     }
 }
 

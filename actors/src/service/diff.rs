@@ -46,19 +46,11 @@ pub fn diff(old: &Plan, new: &Plan) -> Changes {
 
 impl std::fmt::Display for Changes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lists = [
-            ("added", &self.added),
-            ("changed", &self.changed),
-            ("removed", &self.removed),
-        ];
+        let lists =
+            [("added", &self.added), ("changed", &self.changed), ("removed", &self.removed)];
         let mut any = false;
         for (word, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
-            write!(
-                f,
-                "{}{word} {}",
-                if any { "; " } else { "" },
-                names.join(", ")
-            )?;
+            write!(f, "{}{word} {}", if any { "; " } else { "" }, names.join(", "))?;
             any = true;
         }
         if !any {

@@ -18,10 +18,7 @@ fn case_m16_a_drain_ends_an_idle_line_when_its_time_is_over() {
         let start = tokio::time::Instant::now();
         assert_eq!(service.drain(SECOND * 3).await, 1);
         let took = start.elapsed();
-        assert!(
-            took >= SECOND * 3 && took < Duration::from_millis(3500),
-            "{took:?}"
-        );
+        assert!(took >= SECOND * 3 && took < Duration::from_millis(3500), "{took:?}");
         assert!(client.is_dropped());
         assert!((kit.closed("drain") - 1.0).abs() < 0.5);
         kit.assert_empty().await;

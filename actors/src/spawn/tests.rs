@@ -77,12 +77,8 @@ struct Started {
 fn adder(metrics: &Metrics, drop_panics: bool) -> Started {
     let (tell, panicked) = oneshot::channel();
     let (dropped, stopped) = (Rc::default(), Rc::default());
-    let actor = Adder {
-        sum: 0,
-        drop_panics,
-        dropped: Rc::clone(&dropped),
-        stopped: Rc::clone(&stopped),
-    };
+    let actor =
+        Adder { sum: 0, drop_panics, dropped: Rc::clone(&dropped), stopped: Rc::clone(&stopped) };
     let seen = Rc::clone(&dropped);
     let address = start(
         ActorKind::MainLine,
@@ -93,19 +89,12 @@ fn adder(metrics: &Metrics, drop_panics: bool) -> Started {
             tell.send(report).expect("the test listens");
         },
     );
-    Started {
-        address,
-        panicked,
-        dropped,
-        stopped,
-    }
+    Started { address, panicked, dropped, stopped }
 }
 
 fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     LocalSet::new().block_on(&runtime.unwrap(), test);
 }
 
@@ -117,9 +106,7 @@ fn a_panic_ends_one_actor_is_counted_and_its_neighbour_lives_on() {
         let (neighbour, doomed) = (adder(&metrics, false), adder(&metrics, false));
         assert_eq!(neighbour.address.send(Add(1)).await, Ok(1));
         assert_eq!(lines.alive(), 2);
-        doomed
-            .address
-            .do_send(End::Panic("of this test".to_owned()));
+        doomed.address.do_send(End::Panic("of this test".to_owned()));
         let unheard = doomed.address.send(Add(1));
         let report = doomed.panicked.await.unwrap();
         assert_eq!(report.kind, ActorKind::MainLine);

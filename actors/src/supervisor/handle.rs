@@ -85,10 +85,7 @@ impl Shared {
     /// The restarts that a former supervisor planned and did not live to do.
     pub(super) fn pending_restarts(&self) -> Vec<(Instant, ActorName)> {
         let restarts = lock(&self.restarts);
-        let due = restarts
-            .actors
-            .iter()
-            .filter_map(|(name, r)| Some((r.due?, name.clone())));
+        let due = restarts.actors.iter().filter_map(|(name, r)| Some((r.due?, name.clone())));
         due.collect()
     }
 
@@ -100,10 +97,7 @@ impl Shared {
     }
 
     fn address(&self) -> Option<Addr<Supervisor>> {
-        self.address
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.address.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn set_address(&self, address: Option<Addr<Supervisor>>) {
@@ -180,10 +174,7 @@ impl SupervisorHandle {
     fn posted<M>(&self, message: M) -> Posted<M> {
         let waiting = self.shared.metrics.supervisor().waiting.clone();
         waiting.inc();
-        Posted {
-            message,
-            _ticket: Ticket(waiting),
-        }
+        Posted { message, _ticket: Ticket(waiting) }
     }
 
     #[cfg(test)]
@@ -240,11 +231,7 @@ fn launch(shared: Arc<Shared>, life: Life) {
             let at = lock(&again.own).died(now());
             tokio::task::spawn_local(async move {
                 tokio::time::sleep_until(at.into()).await;
-                again
-                    .metrics
-                    .actors()
-                    .kind(ActorKind::Supervisor)
-                    .restarted();
+                again.metrics.actors().kind(ActorKind::Supervisor).restarted();
                 launch(again, Life::Later);
             });
         },

@@ -145,26 +145,12 @@ impl Supervisor {
 
     fn watch(&mut self, watch: Watch) {
         self.drop_deadline(watch.id);
-        let Watch {
-            id,
-            generation,
-            kind,
-            deadline,
-        } = watch;
+        let Watch { id, generation, kind, deadline } = watch;
         let counts = self.metrics.deadlines(kind);
         counts.set.inc();
         counts.pending.inc();
-        let key = self
-            .wheel
-            .insert(deadline, Due::Deadline(Expired { id, generation }));
-        self.deadlines.insert(
-            id,
-            Deadline {
-                generation,
-                kind,
-                key,
-            },
-        );
+        let key = self.wheel.insert(deadline, Due::Deadline(Expired { id, generation }));
+        self.deadlines.insert(id, Deadline { generation, kind, key });
     }
 
     fn unwatch(&mut self, unwatch: Unwatch) {
@@ -189,11 +175,7 @@ impl Supervisor {
 
     /// Takes a worker's word as the whole truth about that worker.
     fn replace(&mut self, truth: Snapshot) {
-        let lines: HashMap<_, _> = truth
-            .lines
-            .into_iter()
-            .map(|line| (line.id, line))
-            .collect();
+        let lines: HashMap<_, _> = truth.lines.into_iter().map(|line| (line.id, line)).collect();
         self.shared
             .registry
             .retain(|line| line.id.worker != truth.worker || lines.contains_key(&line.id));
@@ -278,9 +260,7 @@ impl Actor for Supervisor {
         // What a former supervisor watched is gone with it.
         for kind in DeadlineKind::ALL {
             let counts = self.metrics.deadlines(kind);
-            counts
-                .cancelled
-                .inc_by(counts.pending.get().max(0).cast_unsigned());
+            counts.cancelled.inc_by(counts.pending.get().max(0).cast_unsigned());
             counts.pending.set(0);
         }
         self.beat(now());
@@ -293,9 +273,7 @@ impl Actor for Supervisor {
                 attached.again.do_send(WatchAgain);
             }
         }
-        ctx.spawn(Timer {
-            sleep: Box::pin(tokio::time::sleep_until(TokioInstant::now())),
-        });
+        ctx.spawn(Timer { sleep: Box::pin(tokio::time::sleep_until(TokioInstant::now())) });
     }
 }
 
@@ -341,10 +319,7 @@ impl ActorFuture<Supervisor> for Timer {
     ) -> Poll<()> {
         loop {
             // The beat is always set, so that there always is a next tick.
-            let wake = actor
-                .wheel
-                .next_wake()
-                .map_or_else(TokioInstant::now, TokioInstant::from);
+            let wake = actor.wheel.next_wake().map_or_else(TokioInstant::now, TokioInstant::from);
             // A sleep that is too short only wakes once more.
             if wake < self.sleep.deadline() || self.sleep.is_elapsed() {
                 self.sleep.as_mut().reset(wake);

@@ -24,12 +24,7 @@ pub struct Outbox {
 impl Outbox {
     /// An empty outbox of this worker.
     pub fn new(worker: u16, supervisor: SupervisorHandle) -> Self {
-        Self {
-            worker,
-            supervisor,
-            reports: Vec::new(),
-            limit: THIN_OUT,
-        }
+        Self { worker, supervisor, reports: Vec::new(), limit: THIN_OUT }
     }
 
     /// Adds a report.
@@ -48,10 +43,7 @@ impl Outbox {
             return true;
         }
         let reports = std::mem::take(&mut self.reports);
-        match self.supervisor.report(Reports {
-            worker: self.worker,
-            reports,
-        }) {
+        match self.supervisor.report(Reports { worker: self.worker, reports }) {
             Ok(()) => {
                 self.limit = THIN_OUT;
                 true

@@ -110,20 +110,11 @@ impl House {
         let health = Health::new(0, now());
         let supervisor = start(registry.clone(), metrics.clone(), health.clone());
         let (heard, truth) = attach(&supervisor, &metrics, 0);
-        Self {
-            supervisor,
-            metrics,
-            health,
-            registry,
-            heard,
-            truth,
-        }
+        Self { supervisor, metrics, health, registry, heard, truth }
     }
 
     fn send(&self, reports: Vec<Report>) {
-        self.supervisor
-            .report(Reports { worker: 0, reports })
-            .expect("it has room");
+        self.supervisor.report(Reports { worker: 0, reports }).expect("it has room");
     }
 
     fn counts(&self) -> &SupervisorMetrics {
@@ -134,16 +125,8 @@ impl House {
     fn deadlines(&self) -> [u64; 4] {
         let counts = self.counts().deadlines(DeadlineKind::Connect);
         let pending = u64::try_from(counts.pending.get()).unwrap();
-        assert_eq!(
-            counts.set.get(),
-            pending + counts.fired.get() + counts.cancelled.get()
-        );
-        [
-            pending,
-            counts.set.get(),
-            counts.fired.get(),
-            counts.cancelled.get(),
-        ]
+        assert_eq!(counts.set.get(), pending + counts.fired.get() + counts.cancelled.get());
+        [pending, counts.set.get(), counts.fired.get(), counts.cancelled.get()]
     }
 
     /// Waits until the supervisor has handled what was sent.
@@ -178,12 +161,7 @@ fn attach(
 ) -> (UnboundedReceiver<Heard>, Rc<RefCell<Truth>>) {
     let (tell, heard) = unbounded_channel();
     let truth: Rc<RefCell<Truth>> = Rc::default();
-    let worker = Worker {
-        index,
-        tell,
-        truth: Rc::clone(&truth),
-        supervisor: supervisor.clone(),
-    };
+    let worker = Worker { index, tell, truth: Rc::clone(&truth), supervisor: supervisor.clone() };
     let worker = spawn::start(ActorKind::Worker, metrics.actors(), |_| worker, |_| ());
     supervisor.attach(Attach {
         worker: index,
@@ -195,10 +173,8 @@ fn attach(
 }
 
 fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     LocalSet::new().block_on(&runtime.unwrap(), test);
 }
 
@@ -211,13 +187,7 @@ fn id(number: u64) -> LineId {
 }
 
 fn line(id: LineId) -> Arc<LineView> {
-    Arc::new(LineView::new(
-        id,
-        LineKind::Main,
-        Arc::from("in"),
-        None,
-        None,
-    ))
+    Arc::new(LineView::new(id, LineKind::Main, Arc::from("in"), None, None))
 }
 
 fn opened(number: u64) -> Report {
@@ -225,20 +195,12 @@ fn opened(number: u64) -> Report {
 }
 
 fn closed(number: u64) -> Report {
-    Report::Closed(Closed {
-        id: id(number),
-        reason: FinishReason::PeerFinished,
-    })
+    Report::Closed(Closed { id: id(number), reason: FinishReason::PeerFinished })
 }
 
 fn deadline(number: u64, generation: u32, after: Duration) -> Watch {
     let kind = DeadlineKind::Connect;
-    Watch {
-        id: id(number),
-        generation,
-        kind,
-        deadline: now() + after,
-    }
+    Watch { id: id(number), generation, kind, deadline: now() + after }
 }
 
 fn watch(number: u64, generation: u32, after: Duration) -> Report {
@@ -246,20 +208,9 @@ fn watch(number: u64, generation: u32, after: Duration) -> Report {
 }
 
 fn unwatch(number: u64, generation: u32) -> Report {
-    Report::Unwatch(Unwatch {
-        id: id(number),
-        generation,
-    })
+    Report::Unwatch(Unwatch { id: id(number), generation })
 }
 
 fn expired(numbers: &[u64]) -> Heard {
-    Heard::Expired(
-        numbers
-            .iter()
-            .map(|n| Expired {
-                id: id(*n),
-                generation: 1,
-            })
-            .collect(),
-    )
+    Heard::Expired(numbers.iter().map(|n| Expired { id: id(*n), generation: 1 }).collect())
 }

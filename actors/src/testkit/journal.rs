@@ -36,10 +36,7 @@ impl Journal {
 
     /// An empty journal in the time of a simulation.
     pub fn with_clock(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self {
-            lines: Arc::default(),
-            clock: Arc::new(clock),
-        }
+        Self { lines: Arc::default(), clock: Arc::new(clock) }
     }
 
     /// Takes the log of this thread, until the guard is dropped.
@@ -51,26 +48,17 @@ impl Journal {
     pub fn note(&self, text: impl fmt::Display) {
         let at = (self.clock)();
         let line = format!("{:>12.6} {text}", at.as_secs_f64());
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(line);
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
     /// Every line, in order.
     pub fn lines(&self) -> Vec<String> {
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many lines have this text in them.
     pub fn count(&self, text: &str) -> usize {
-        self.lines()
-            .iter()
-            .filter(|line| line.contains(text))
-            .count()
+        self.lines().iter().filter(|line| line.contains(text)).count()
     }
 }
 
@@ -100,8 +88,7 @@ impl Subscriber for Recorder {
         let mut text = Text::default();
         event.record(&mut text);
         let level = event.metadata().level();
-        self.0
-            .note(format_args!("{level} {}{}", text.message, text.fields));
+        self.0.note(format_args!("{level} {}{}", text.message, text.fields));
     }
 
     fn enter(&self, _: &Id) {}

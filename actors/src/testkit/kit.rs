@@ -19,7 +19,7 @@ use crate::metrics::{ActorKind, Metrics};
 use crate::net::{Acceptor, Network};
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::NodePlan;
-use crate::worker::{Board, Worker, WorkerActor};
+use crate::worker::{Board, Worker, WorkerActor, WorkerHandle};
 use crate::{spawn, supervisor};
 
 /// Descriptors that the lines of a kit may use.
@@ -35,7 +35,7 @@ pub struct Kit {
     /// The worker.
     pub worker: Rc<Worker>,
     /// The worker's actor.
-    pub actor: Addr<WorkerActor>,
+    pub actor: WorkerHandle,
     /// Where its connections go.
     pub dials: Dials,
 }
@@ -47,10 +47,7 @@ impl Kit {
     /// Outside of a tokio `LocalSet`.
     pub fn new() -> Self {
         let dials = Dials::new();
-        Self {
-            dials: dials.clone(),
-            ..Self::on(Rc::new(dials))
-        }
+        Self { dials: dials.clone(), ..Self::on(Rc::new(dials)) }
     }
 
     /// A worker in another network, a simulated one for instance; its `dials` stay empty.
@@ -70,12 +67,7 @@ impl Kit {
         };
         let worker = Worker::start(0, board.clone(), network, Rc::new(StaticNames::new()));
         let actor = WorkerActor::start(Rc::clone(&worker));
-        Self {
-            board,
-            worker,
-            actor,
-            dials: Dials::new(),
-        }
+        Self { board, worker, actor, dials: Dials::new() }
     }
 
     /// The chain of these nodes, in order, on this worker.
@@ -83,10 +75,8 @@ impl Kit {
     /// # Panics
     /// With fewer than two nodes: that is no chain.
     pub fn chain(&self, nodes: Vec<NodePlan>) -> Rc<Chain> {
-        let nodes: Vec<_> = nodes
-            .into_iter()
-            .map(|plan| Rc::new(Node::new(Arc::new(plan), &self.board)))
-            .collect();
+        let nodes: Vec<_> =
+            nodes.into_iter().map(|plan| Rc::new(Node::new(Arc::new(plan), &self.board))).collect();
         Rc::new(Chain::new(&nodes).expect("a chain has two nodes at least"))
     }
 
@@ -111,9 +101,7 @@ impl Kit {
         let (socket, client) = socket();
         let descriptors = self.board.descriptors.take(2);
         let near = End::Socket(socket);
-        let id = self
-            .worker
-            .open_main_line(chain, near, None, descriptors, None);
+        let id = self.worker.open_main_line(chain, near, None, descriptors, None);
         (id, client)
     }
 
@@ -203,9 +191,7 @@ impl Default for Kit {
 
 impl std::fmt::Debug for Kit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kit")
-            .field("worker", &self.worker)
-            .finish_non_exhaustive()
+        f.debug_struct("Kit").field("worker", &self.worker).finish_non_exhaustive()
     }
 }
 

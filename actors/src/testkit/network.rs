@@ -97,10 +97,7 @@ impl Dials {
     /// The early bytes that a started connect took with it.
     pub fn early(&self, index: usize) -> Vec<u8> {
         let plans = self.plans.borrow();
-        plans
-            .started
-            .get(index)
-            .map_or_else(Vec::new, |s| s.early.clone())
+        plans.started.get(index).map_or_else(Vec::new, |s| s.early.clone())
     }
 
     /// How many connects are neither up nor given up.

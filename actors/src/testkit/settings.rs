@@ -45,11 +45,7 @@ pub fn connector(to: SocketAddr) -> NodeSettings {
 /// A `TcpConnector` to this host with every default.
 pub fn connector_to(host: Host, to: u16) -> NodeSettings {
     NodeSettings::TcpConnector(TcpConnectorSettings {
-        targets: vec![Target {
-            host,
-            port: port(to),
-            weight: 1,
-        }],
+        targets: vec![Target { host, port: port(to), weight: 1 }],
         socket: socket(),
         fastopen: false,
         connect_timeout: Millis::new(10_000),
@@ -61,34 +57,18 @@ pub fn connector_to(host: Host, to: u16) -> NodeSettings {
 
 /// A tester with every default, but that it does not end the process.
 pub fn tester() -> TesterSettings {
-    TesterSettings {
-        chunk_count: 11,
-        timeout: Millis::new(30_000),
-        terminate: false,
-        lines: 1,
-    }
+    TesterSettings { chunk_count: 11, timeout: Millis::new(30_000), terminate: false, lines: 1 }
 }
 
 /// A node.
 pub fn node(name: &str, settings: NodeSettings, next: Option<&str>) -> NodePlan {
-    NodePlan {
-        name: name.into(),
-        settings,
-        next: next.map(Arc::from),
-    }
+    NodePlan { name: name.into(), settings, next: next.map(Arc::from) }
 }
 
 /// A plan of these nodes for one worker.
 pub fn plan(nodes: Vec<NodePlan>) -> Plan {
-    let dns = DnsSettings {
-        servers: Vec::new(),
-        timeout: Millis::new(2000),
-    };
-    let service = ServiceSettings {
-        workers: 1,
-        drain_timeout: Millis::new(10_000),
-        dns,
-    };
+    let dns = DnsSettings { servers: Vec::new(), timeout: Millis::new(2000) };
+    let service = ServiceSettings { workers: 1, drain_timeout: Millis::new(10_000), dns };
     Plan { service, nodes }
 }
 

@@ -43,18 +43,13 @@ struct Script {
 
 impl Script {
     fn wake(&mut self) {
-        for waker in [self.reader.take(), self.writer.take()]
-            .into_iter()
-            .flatten()
-        {
+        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
             waker.wake();
         }
     }
 
     fn room(&self) -> usize {
-        let window = self
-            .window
-            .map_or(usize::MAX, |w| w.saturating_sub(self.held.len()));
+        let window = self.window.map_or(usize::MAX, |w| w.saturating_sub(self.held.len()));
         window.min(self.write_most.unwrap_or(usize::MAX))
     }
 }
@@ -72,9 +67,7 @@ pub struct Peer {
 /// is written until its window is set.
 pub fn socket() -> (Socket, Peer) {
     let script: Rc<RefCell<Script>> = Rc::default();
-    let peer = Peer {
-        script: Rc::clone(&script),
-    };
+    let peer = Peer { script: Rc::clone(&script) };
     (Socket::Other(Box::new(Scripted { script })), peer)
 }
 

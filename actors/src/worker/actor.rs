@@ -4,20 +4,25 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use lineway_wire::line::FinishReason;
 
 use super::Worker;
-use crate::line::{Chain, Node};
-use crate::listener::{ChainSlot, LineLimit, Listener, SharedAcceptor};
-use crate::messages::{ActorName, Attach, Died, ExpiredBatch, Retire, StartAgain, WatchAgain};
+use super::desk::Desk;
+use crate::listener::LineLimit;
+use crate::messages::{Attach, ExpiredBatch, StartAgain, WatchAgain};
 use crate::metrics::ActorKind;
-use crate::net::{Acceptor, ListenKey, ListenOptions, bind};
+use crate::net::ListenKey;
 use crate::registry::LineId;
-use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::settings::Plan;
 use crate::spawn;
+
+/// How long after a panic the actor is started again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// A listening socket that a worker gets.
 #[derive(Debug)]
@@ -58,217 +63,89 @@ pub enum Control {
     FinishLine(LineId, FinishReason),
 }
 
-struct Listening {
-    acceptor: SharedAcceptor,
-    chain: ChainSlot,
-    /// The place of the address among those of the node.
-    place: u32,
-    addr: Addr<Listener>,
-}
-
 /// A worker as an actor.
 pub struct WorkerActor {
-    worker: Rc<Worker>,
-    nodes: HashMap<Arc<str>, Rc<Node>>,
-    chains: HashMap<Arc<str>, Rc<Chain>>,
-    limits: HashMap<Arc<str>, LineLimit>,
-    listening: HashMap<ListenKey, Listening>,
+    desk: Rc<RefCell<Desk>>,
+}
+
+/// Reaches the actor of a worker from any thread, also after it was started again.
+#[derive(Clone)]
+pub struct WorkerHandle {
+    address: Arc<RwLock<Addr<WorkerActor>>>,
+}
+
+impl WorkerHandle {
+    /// Sends a message and waits for the answer.
+    pub fn send<M>(&self, message: M) -> Request<WorkerActor, M>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        WorkerActor: Handler<M>,
+        Context<WorkerActor>: ToEnvelope<WorkerActor, M>,
+    {
+        self.address().send(message)
+    }
+
+    /// The actor as it is at the moment.
+    pub fn address(&self) -> Addr<WorkerActor> {
+        self.address.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl std::fmt::Debug for WorkerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WorkerHandle")
+    }
 }
 
 impl WorkerActor {
     /// Starts the actor of a worker on this thread, and its supervision.
-    pub fn start(worker: Rc<Worker>) -> Addr<Self> {
-        Self::new(worker).run()
+    pub fn start(worker: Rc<Worker>) -> WorkerHandle {
+        Self::start_with(Rc::new(RefCell::new(Desk::new(worker))))
     }
 
-    fn new(worker: Rc<Worker>) -> Self {
-        Self {
-            worker,
-            nodes: HashMap::new(),
-            chains: HashMap::new(),
-            limits: HashMap::new(),
-            listening: HashMap::new(),
-        }
+    fn start_with(desk: Rc<RefCell<Desk>>) -> WorkerHandle {
+        let (told, tell) = (Rc::new(RefCell::new(None::<WorkerHandle>)), Rc::clone(&desk));
+        let address = Self::launch(tell, Rc::clone(&told));
+        let handle = WorkerHandle { address: Arc::new(RwLock::new(address)) };
+        *told.borrow_mut() = Some(handle.clone());
+        handle
     }
 
-    fn run(self) -> Addr<Self> {
-        let actors = self.worker.board.metrics.actors().clone();
-        let handle = self.worker.board.supervisor.clone();
-        let index = self.worker.index;
-        let addr = spawn::start(ActorKind::Worker, &actors, |_| self, |_| {});
-        handle.attach(Attach {
-            worker: index,
-            expired: addr.clone().recipient(),
-            again: addr.clone().recipient(),
-            restart: addr.clone().recipient(),
-        });
-        addr
-    }
-
-    /// The nodes of the plan; those that did not change are kept with all that they know.
-    fn build_nodes(&mut self, plan: &Plan) {
-        let board = &self.worker.board;
-        let build = |node: &NodePlan| {
-            let same = |kept: &&Rc<Node>| *kept.plan == *node;
-            let kept = self.nodes.get(&node.name).filter(same).cloned();
-            kept.unwrap_or_else(|| Rc::new(Node::new(Arc::new(node.clone()), board)))
-        };
-        let nodes = plan.nodes.iter();
-        self.nodes = nodes
-            .map(|node| (Arc::clone(&node.name), build(node)))
-            .collect();
-    }
-
-    /// The chains of the plan; one that goes through the same nodes is kept, others are retired.
-    fn build_chains(&mut self, plan: &Plan) {
-        let mut chains = HashMap::new();
-        for entry in &plan.nodes {
-            let path = self.path(&entry.name);
-            let Some(built) = Chain::new(&path).filter(|_| entry.settings.is_entry()) else {
-                continue;
-            };
-            let kept = self
-                .chains
-                .remove(&entry.name)
-                .filter(|kept| kept.same_nodes(&built));
-            chains.insert(
-                Arc::clone(&entry.name),
-                kept.unwrap_or_else(|| Rc::new(built)),
-            );
-        }
-        let kept: Vec<_> = chains.values().map(Rc::as_ptr).collect();
-        for listening in self.listening.values() {
-            let chain = listening.chain.borrow();
-            if !kept.contains(&Rc::as_ptr(&chain)) {
-                chain.retired.set(true);
-            }
-        }
-        self.chains = chains;
-    }
-
-    fn path(&self, entry: &Arc<str>) -> Vec<Rc<Node>> {
-        let mut path = Vec::new();
-        let mut name = Some(Arc::clone(entry));
-        // The plan has no loops; the count is a second lock on that door.
-        while let Some(node) = name.and_then(|name| self.nodes.get(&name))
-            && path.len() <= self.nodes.len()
-        {
-            name = node.plan.next.clone();
-            path.push(Rc::clone(node));
-        }
-        path
-    }
-
-    fn listen(&mut self, plan: &Plan, listen: Vec<ListenAt>) {
-        for ListenAt { key, socket } in listen {
-            match tokio::net::TcpListener::from_std(socket) {
-                Ok(socket) => self.accept_on(plan, key, Acceptor::Tcp(socket)),
-                Err(error) => tracing::error!(address = %key, %error, "the socket is of no use"),
-            }
-        }
-    }
-
-    /// Accepts lines of the node that has this address.
-    fn accept_on(&mut self, plan: &Plan, key: ListenKey, acceptor: Acceptor) {
-        let Some((chain, place)) = self.chain_at(plan, &key) else {
-            return;
-        };
-        let chain = Rc::new(RefCell::new(chain));
-        let acceptor = Rc::new(RefCell::new(acceptor));
-        let addr = self.start_listener(&chain, place, &acceptor);
-        self.listening.insert(
-            key,
-            Listening {
-                acceptor,
-                chain,
-                place,
-                addr,
+    /// Starts the actor on what the one before it left behind.
+    fn launch(desk: Rc<RefCell<Desk>>, handle: Rc<RefCell<Option<WorkerHandle>>>) -> Addr<Self> {
+        let worker = Rc::clone(&desk.borrow().worker);
+        let actors = worker.board.metrics.actors().clone();
+        let own = Rc::clone(&desk);
+        let again = actors.clone();
+        let address = spawn::start(
+            ActorKind::Worker,
+            &actors,
+            |_| Self { desk: own },
+            move |_| {
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(AGAIN).await;
+                    again.kind(ActorKind::Worker).restarted();
+                    let address = Self::launch(desk, Rc::clone(&handle));
+                    if let Some(handle) = &*handle.borrow() {
+                        *handle.address.write().unwrap_or_else(PoisonError::into_inner) = address;
+                    }
+                });
             },
         );
-    }
-
-    /// The chain that is entered at this address, and the place of the address among the node's.
-    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<(Rc<Chain>, u32)> {
-        plan.nodes.iter().find_map(|node| {
-            let place = node.listen_keys().position(|other| other == *key)?;
-            Some((
-                self.chains.get(&node.name)?.clone(),
-                u32::try_from(place).ok()?,
-            ))
-        })
-    }
-
-    fn start_listener(
-        &self,
-        chain: &ChainSlot,
-        place: u32,
-        acceptor: &SharedAcceptor,
-    ) -> Addr<Listener> {
-        let node = Arc::clone(&chain.borrow().entry.plan.name);
-        let limit = self.limits.get(&node).cloned().unwrap_or_default();
-        let listener = Listener::new(
-            &self.worker,
-            Rc::clone(chain),
-            place,
-            limit,
-            Rc::clone(acceptor),
-        );
-        let name = ActorName {
-            worker: self.worker.index,
-            kind: ActorKind::Listener,
-            node: Some(node),
-            place,
-        };
-        let supervisor = self.worker.board.supervisor.clone();
-        spawn::start(
-            ActorKind::Listener,
-            self.worker.board.metrics.actors(),
-            |_| listener,
-            move |_| supervisor.died(Died { actor: name }),
-        )
-    }
-
-    /// Listeners whose node or address is not in the plan accept what waits and close; the others
-    /// serve their chain as it is in the plan.
-    fn settle_listeners(&mut self, plan: &Plan) {
-        let mut listening = std::mem::take(&mut self.listening);
-        listening.retain(|key, listening| {
-            let Some((chain, place)) = self.chain_at(plan, key) else {
-                listening.addr.do_send(Retire { accept_waiting: true });
-                return false;
-            };
-            if !Rc::ptr_eq(&chain, &listening.chain.borrow()) {
-                if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings
-                    && let Acceptor::Tcp(socket) = &*listening.acceptor.borrow()
-                    && let Err(error) = bind::reapply(socket, &ListenOptions::from(settings))
-                {
-                    tracing::warn!(address = %key, %error, "an option of the listening socket stays as it was");
-                }
-                *listening.chain.borrow_mut() = chain;
-                listening.place = place;
-            }
-            true
+        worker.board.supervisor.attach(Attach {
+            worker: worker.index,
+            expired: address.clone().recipient(),
+            again: address.clone().recipient(),
+            restart: address.clone().recipient(),
         });
-        self.listening = listening;
-    }
-
-    fn start_testers(&self) {
-        for chain in self.chains.values() {
-            let NodeSettings::TesterClient(settings) = &chain.entry.plan.settings else {
-                continue;
-            };
-            for line in 0..settings.lines {
-                self.worker.open_tester_line(chain, settings, line);
-            }
-        }
+        address
     }
 }
 
 impl std::fmt::Debug for WorkerActor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerActor")
-            .field("worker", &self.worker)
-            .finish_non_exhaustive()
+        f.write_str("WorkerActor")
     }
 }
 
@@ -280,14 +157,7 @@ impl Handler<Install> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, install: Install, _: &mut Self::Context) {
-        self.limits = install.limits;
-        self.build_nodes(&install.plan);
-        self.build_chains(&install.plan);
-        self.settle_listeners(&install.plan);
-        self.listen(&install.plan, install.listen);
-        if install.start_testers {
-            self.start_testers();
-        }
+        self.desk.borrow_mut().install(install);
     }
 }
 
@@ -295,22 +165,7 @@ impl Handler<Control> for WorkerActor {
     type Result = usize;
 
     fn handle(&mut self, control: Control, _: &mut Self::Context) -> usize {
-        match control {
-            Control::CountLines => self.worker.line_count(),
-            Control::StopListening => {
-                for (_, listening) in self.listening.drain() {
-                    listening.addr.do_send(Retire {
-                        accept_waiting: false,
-                    });
-                }
-                self.worker.line_count()
-            }
-            Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
-            Control::FinishRetired(reason) => self
-                .worker
-                .finish_lines(reason, |chain| chain.retired.get()),
-            Control::FinishLine(id, reason) => usize::from(self.worker.finish_line(id, reason)),
-        }
+        self.desk.borrow_mut().control(control)
     }
 }
 
@@ -319,7 +174,7 @@ impl Handler<ExpiredBatch> for WorkerActor {
 
     fn handle(&mut self, batch: ExpiredBatch, _: &mut Self::Context) {
         for expired in batch.expired {
-            self.worker.expired(expired);
+            self.desk.borrow().worker.expired(expired);
         }
     }
 }
@@ -328,7 +183,7 @@ impl Handler<WatchAgain> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
-        self.worker.account();
+        self.desk.borrow().worker.account();
     }
 }
 
@@ -336,29 +191,7 @@ impl Handler<StartAgain> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, again: StartAgain, _: &mut Self::Context) {
-        let ActorName {
-            node: Some(node),
-            place,
-            ..
-        } = again.actor
-        else {
-            return;
-        };
-        let is_meant = |listening: &Listening| {
-            listening.place == place && listening.chain.borrow().entry.plan.name == node
-        };
-        let found = self
-            .listening
-            .iter()
-            .find(|(_, listening)| is_meant(listening));
-        let key = found.map(|(key, _)| key.clone());
-        if let Some(key) = key {
-            let Some(old) = self.listening.remove(&key) else {
-                return;
-            };
-            let addr = self.start_listener(&old.chain, place, &old.acceptor);
-            self.listening.insert(key, Listening { addr, ..old });
-        }
+        self.desk.borrow_mut().start_again(again);
     }
 }
 

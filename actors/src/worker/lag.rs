@@ -21,8 +21,6 @@ pub(super) async fn measure(worker: Rc<Worker>) {
         worker.metrics.lag(now.saturating_duration_since(due));
         worker.board.health.beat(Beating::Worker(worker.index), now);
         // A burst leaves buffers behind: half of the unused ones go with each beat.
-        worker
-            .pool
-            .shrink((worker.pool.len() / 2).max(KEPT_BUFFERS));
+        worker.pool.shrink((worker.pool.len() / 2).max(KEPT_BUFFERS));
     }
 }

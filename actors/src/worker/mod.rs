@@ -1,6 +1,7 @@
 //! A worker: one thread with its own event loop, and the lines that live and die on it.
 
 mod actor;
+mod desk;
 mod lag;
 mod reporter;
 pub mod timers;
@@ -10,11 +11,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Addr;
 use lineway_wire::line::{FinishReason, LineKind};
 
-pub use actor::{Control, Install, ListenAt, WorkerActor};
+pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
 pub use timers::Timers;
 
@@ -23,7 +25,7 @@ use crate::dns::Names;
 use crate::health::Health;
 use crate::line::{Chain, End, LineParts, MainLine, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
-use crate::messages::{Expired, Finish, Snapshot, WatchAgain};
+use crate::messages::{DeadlineKind, Expired, Finish, Snapshot, WatchAgain};
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
@@ -70,7 +72,6 @@ pub struct Worker {
     /// By number, so that lines are told things in the same order in every run.
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     numbers: Cell<u64>,
-    stopping: Cell<bool>,
 }
 
 struct LiveLine {
@@ -98,7 +99,6 @@ impl Worker {
             names: RefCell::new(names),
             lines: RefCell::default(),
             numbers: Cell::new(0),
-            stopping: Cell::new(false),
             board,
             metrics,
         });
@@ -117,42 +117,32 @@ impl Worker {
         descriptors: Option<Permit>,
         count: Option<LineCount>,
     ) -> LineId {
+        self.open(chain, near, peer, (descriptors, count), None)
+    }
+
+    fn open(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        near: End,
+        peer: Option<SocketAddr>,
+        (descriptors, count): (Option<Permit>, Option<LineCount>),
+        limit: Option<(DeadlineKind, Duration)>,
+    ) -> LineId {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
-        let id = LineId {
-            worker: self.index,
-            number,
-        };
+        let id = LineId { worker: self.index, number };
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
         let stages = chain.stages();
-        let far = if stages.is_empty() {
-            chain.begin_far(self)
-        } else {
-            End::Waiting
-        };
-        let parts = LineParts {
-            view: Arc::clone(&view),
-            chain: Rc::clone(chain),
-            near,
-            stages,
-            far,
-        };
-        let line = MainLine::new(self, parts, descriptors, count);
-        let addr = spawn::start(
-            ActorKind::MainLine,
-            self.board.metrics.actors(),
-            |_| line,
-            |_| {},
-        );
-        self.lines.borrow_mut().insert(
-            number,
-            LiveLine {
-                addr,
-                view,
-                chain: Rc::clone(chain),
-            },
-        );
+        let far = if stages.is_empty() { chain.begin_far(self) } else { End::Waiting };
+        let parts =
+            LineParts { view: Arc::clone(&view), chain: Rc::clone(chain), near, stages, far };
+        let mut line = MainLine::new(self, parts, descriptors, count);
+        if let Some((kind, limit)) = limit {
+            line.line().limit(kind, timers::now() + limit);
+        }
+        let addr = spawn::start(ActorKind::MainLine, self.board.metrics.actors(), |_| line, |_| {});
+        self.lines.borrow_mut().insert(number, LiveLine { addr, view, chain: Rc::clone(chain) });
         id
     }
 
@@ -166,7 +156,8 @@ impl Worker {
         // Every line of the process has a flow of its own, as far as one byte can name it.
         let flow = (usize::from(self.index) * settings.lines + line) as u8;
         let near = End::TesterClient(Box::new(TesterClient::new(flow, settings.chunk_count)));
-        self.open_main_line(chain, near, None, None, None);
+        let limit = settings.timeout.duration();
+        self.open(chain, near, None, (None, None), Some((DeadlineKind::Tester, limit)));
     }
 
     /// A line's actor is gone.
@@ -179,26 +170,18 @@ impl Worker {
         self.lines.borrow().len()
     }
 
-    /// True once the worker's thread ends: what is dropped then was drained.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.get()
-    }
-
     /// Asks one line to end; false if there is none of this id.
     pub fn finish_line(&self, id: LineId, reason: FinishReason) -> bool {
         let lines = self.lines.borrow();
         let line = lines.get(&id.number).filter(|_| id.worker == self.index);
-        line.map(|line| line.addr.do_send(Finish { reason }))
-            .is_some()
+        line.map(|line| line.addr.do_send(Finish { reason })).is_some()
     }
 
     /// Asks lines to end: all, or those of chains that were retired by a reload.
     pub fn finish_lines(&self, reason: FinishReason, which: impl Fn(&Chain) -> bool) -> usize {
         let lines = self.lines.borrow();
         let chosen = lines.values().filter(|line| which(&line.chain));
-        chosen
-            .map(|line| line.addr.do_send(Finish { reason }))
-            .count()
+        chosen.map(|line| line.addr.do_send(Finish { reason })).count()
     }
 
     /// Passes an expired deadline on to its line.
@@ -225,8 +208,6 @@ impl Worker {
 
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker")
-            .field("index", &self.index)
-            .finish_non_exhaustive()
+        f.debug_struct("Worker").field("index", &self.index).finish_non_exhaustive()
     }
 }

@@ -20,10 +20,7 @@ pub struct Reporter {
 
 impl Reporter {
     pub(super) fn new(worker: u16, supervisor: SupervisorHandle) -> Self {
-        Self {
-            outbox: RefCell::new(Outbox::new(worker, supervisor)),
-            flusher: RefCell::default(),
-        }
+        Self { outbox: RefCell::new(Outbox::new(worker, supervisor)), flusher: RefCell::default() }
     }
 
     /// Adds a report to the next message.

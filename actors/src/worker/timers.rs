@@ -25,13 +25,7 @@ struct Inner {
 impl Default for Timers {
     fn default() -> Self {
         let wheel = Wheel::new(now());
-        Self {
-            inner: RefCell::new(Inner {
-                wheel,
-                sleeps_until: None,
-                driver: None,
-            }),
-        }
+        Self { inner: RefCell::new(Inner { wheel, sleeps_until: None, driver: None }) }
     }
 }
 

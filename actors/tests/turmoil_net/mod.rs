@@ -74,19 +74,15 @@ struct SimListener {
 /// Listens in the simulation.
 pub(crate) async fn listen(port: u16) -> io::Result<Acceptor> {
     let listener = Rc::new(TcpListener::bind(("0.0.0.0", port)).await?);
-    let source = SimListener {
-        listener,
-        next: None,
-    };
+    let source = SimListener { listener, next: None };
     Ok(Acceptor::Other(Box::new(source)))
 }
 
 impl Accept for SimListener {
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>> {
         let listener = Rc::clone(&self.listener);
-        let next = self
-            .next
-            .get_or_insert_with(|| Box::pin(async move { listener.accept().await }));
+        let next =
+            self.next.get_or_insert_with(|| Box::pin(async move { listener.accept().await }));
         let accepted = ready!(next.as_mut().poll(cx));
         self.next = None;
         Poll::Ready(accepted.map(|(stream, peer)| (socket(stream), peer)))

@@ -14,10 +14,7 @@ const GET: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 async fn end_of(client: &mut Client) -> (u64, Vec<u8>) {
     let before = Instant::now();
     while client.more().await {}
-    (
-        before.elapsed().as_secs(),
-        std::mem::take(&mut client.buffer),
-    )
+    (before.elapsed().as_secs(), std::mem::take(&mut client.buffer))
 }
 
 #[tokio::test]
@@ -27,10 +24,7 @@ async fn case_m05_a_request_line_of_a_megabyte_gets_an_answer_and_the_next_clien
         for request in [
             format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             format!("GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n"),
-            format!(
-                "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
-                "A: b\r\n".repeat(100)
-            ),
+            format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(100)),
         ] {
             let status = server.ask(request).await.status;
             assert!(status == 414 || status == 431, "{status}");
@@ -132,9 +126,7 @@ async fn a_body_has_its_limits_in_bytes_and_time() {
         let right = format!("{head}Content-Length: 4096\r\n\r\n{}", "a".repeat(4096));
         assert_eq!(server.ask(right).await.status, 404);
         let before = Instant::now();
-        let answer = server
-            .ask(format!("{head}Content-Length: 5\r\n\r\na"))
-            .await;
+        let answer = server.ask(format!("{head}Content-Length: 5\r\n\r\na")).await;
         assert_eq!((answer.status, before.elapsed().as_secs()), (408, 5));
         assert_eq!(answer.header("connection"), Some("close"));
     })
@@ -150,15 +142,10 @@ async fn an_answer_that_nobody_reads_is_given_up() {
         let line = registry.snapshot()[0].clone();
         let shares = Arc::strong_count(&line);
         let mut client = server.connect().await;
-        client
-            .send("GET /api/lines?limit=100000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .await;
+        client.send("GET /api/lines?limit=100000 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let last = registry.snapshot()[49_999].clone();
         client.stream.readable().await.unwrap();
-        assert!(
-            Arc::strong_count(&last) > 2,
-            "the answer is whole: nothing was held back"
-        );
+        assert!(Arc::strong_count(&last) > 2, "the answer is whole: nothing was held back");
         sleep(Duration::from_secs(16)).await;
         assert_eq!(Arc::strong_count(&last), 2);
         assert_eq!(Arc::strong_count(&line), shares);
@@ -207,9 +194,7 @@ async fn a_panic_ends_one_connection() {
     context.metrics = Arc::new(|_| panic!("on purpose"));
     beside(context, |server| async move {
         let mut client = server.connect().await;
-        client
-            .send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .await;
+        client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert!(client.ends().await);
         assert_eq!(server.get("/healthz").await.status, 200);
     })

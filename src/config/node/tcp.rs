@@ -27,9 +27,7 @@ const HOST: &str = "string, an IP address or a host name";
 
 /// Settings of a `TcpListener`.
 pub(super) fn listener(table: &mut Table<'_>) -> Option<NodeSettings> {
-    let address = table
-        .required(ADDRESS, "IP address")
-        .and_then(|value| value.ip());
+    let address = table.required(ADDRESS, "IP address").and_then(|value| value.ip());
     let ports = listening_ports(table);
     let socket = socket(table);
     let initial_idle_timeout = table.millis("initial-idle-timeout-ms", 5000, 0);
@@ -37,9 +35,8 @@ pub(super) fn listener(table: &mut Table<'_>) -> Option<NodeSettings> {
     let whitelist = networks(table, "whitelist");
     let blacklist = networks(table, "blacklist");
     let backlog = table.number("backlog", 1..=65_535).unwrap_or(4096);
-    let max_lines = table
-        .get("max-lines")
-        .and_then(|value| value.integer(1..=i64::MAX, "number (1 or more)"));
+    let max_lines =
+        table.get("max-lines").and_then(|value| value.integer(1..=i64::MAX, "number (1 or more)"));
     Some(NodeSettings::TcpListener(TcpListenerSettings {
         address: address?,
         ports: ports?,
@@ -73,13 +70,8 @@ pub(super) fn connector(table: &mut Table<'_>) -> Option<NodeSettings> {
     let targets = targets?;
     if let (Some(value), Some(source)) = (&source, source_ip) {
         let other = |target: &&Target| matches!(target.host, Host::Ip(ip) if ip.is_ipv4() != source.is_ipv4());
-        if let Some(Target {
-            host: Host::Ip(ip), ..
-        }) = targets.iter().find(other)
-        {
-            value.clash(format!(
-                "found {source}, from which {ip} can not be reached"
-            ));
+        if let Some(Target { host: Host::Ip(ip), .. }) = targets.iter().find(other) {
+            value.clash(format!("found {source}, from which {ip} can not be reached"));
         }
     }
     Some(NodeSettings::TcpConnector(TcpConnectorSettings {
@@ -107,11 +99,7 @@ fn socket(table: &mut Table<'_>) -> SocketSettings {
         Some((bytes, value)) => {
             if *bytes > write_high_water {
                 let high = write_high_water.get();
-                let default = if table.has(HIGH_WATER) {
-                    ""
-                } else {
-                    ", its default"
-                };
+                let default = if table.has(HIGH_WATER) { "" } else { ", its default" };
                 value.wrong(&format!("bytes, not above {HIGH_WATER} ({high}{default})"));
             }
             *bytes
@@ -120,15 +108,12 @@ fn socket(table: &mut Table<'_>) -> SocketSettings {
     let linger = table.millis("linger-ms", 60_000, 0);
     let fwmark = table.number("fwmark", 0..=i64::from(u32::MAX));
     let interface = table.get("interface").and_then(|value| {
-        value.parsed(
-            "string of 1 to 15 bytes, the name of a network interface",
-            |name| {
-                let right = (1..=15).contains(&name.len())
-                    && !name.contains(['/', '\0'])
-                    && !name.contains(char::is_whitespace);
-                right.then(|| Arc::from(name))
-            },
-        )
+        value.parsed("string of 1 to 15 bytes, the name of a network interface", |name| {
+            let right = (1..=15).contains(&name.len())
+                && !name.contains(['/', '\0'])
+                && !name.contains(char::is_whitespace);
+            right.then(|| Arc::from(name))
+        })
     });
     SocketSettings {
         nodelay,
@@ -197,9 +182,7 @@ fn port(value: &Value<'_>) -> Option<Port> {
     if port.is_none() {
         let quoted = value.text().and_then(|text| text.trim().parse().ok());
         let help = match number {
-            None => quoted
-                .and_then(Port::new)
-                .map(|port| format!("write {port} without quotes")),
+            None => quoted.and_then(Port::new).map(|port| format!("write {port} without quotes")),
             Some(0) => Some("for a port that the system chooses, --allow-port-zero".to_owned()),
             Some(_) => Some("a port is 1 to 65535".to_owned()),
         };
@@ -231,11 +214,7 @@ fn targets(table: &mut Table<'_>) -> Option<Vec<Target>> {
     let Some(list) = list else {
         let host = table.required(ADDRESS, HOST).and_then(|value| host(&value));
         let port = target_port(table);
-        return Some(vec![Target {
-            host: host?,
-            port: port?,
-            weight: 1,
-        }]);
+        return Some(vec![Target { host: host?, port: port?, weight: 1 }]);
     };
     for single in [ADDRESS, PORT] {
         if let Some(value) = table.get(single) {
@@ -255,11 +234,7 @@ fn targets(table: &mut Table<'_>) -> Option<Vec<Target>> {
         let port = target_port(&mut table);
         let weight = table.number("weight", 1..=65_535).unwrap_or(1);
         table.finish("an address", |_| None);
-        Some(Target {
-            host: host?,
-            port: port?,
-            weight: u32::try_from(weight).ok()?,
-        })
+        Some(Target { host: host?, port: port?, weight: u32::try_from(weight).ok()? })
     };
     // Collected first, so that every element is read even when an earlier one is wrong.
     let targets: Vec<_> = elements.into_iter().map(target).collect();
@@ -267,9 +242,7 @@ fn targets(table: &mut Table<'_>) -> Option<Vec<Target>> {
 }
 
 fn target_port(table: &mut Table<'_>) -> Option<Port> {
-    let number = table
-        .required(PORT, ONE_PORT)?
-        .integer(1..=65_535, ONE_PORT);
+    let number = table.required(PORT, ONE_PORT)?.integer(1..=65_535, ONE_PORT);
     number.and_then(Port::new)
 }
 
@@ -290,10 +263,7 @@ fn host(value: &Value<'_>) -> Option<Host> {
                 return Some(format!("write {name:?} and the port as `{PORT}`"));
             }
             let inner = text.strip_prefix('[')?.strip_suffix(']')?;
-            inner
-                .parse::<IpAddr>()
-                .is_ok()
-                .then(|| format!("write {inner:?}"))
+            inner.parse::<IpAddr>().is_ok().then(|| format!("write {inner:?}"))
         });
         let ascii = value.text().is_none_or(str::is_ascii);
         let help = help.or_else(|| (!ascii).then(|| "write the name in its xn-- form".to_owned()));
@@ -309,9 +279,7 @@ fn host_of(text: &str) -> Option<Host> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -339,9 +307,7 @@ fn network(text: &str) -> Option<IpNet> {
         && let Some(v4) = v6.addr().to_ipv4_mapped()
         && let Some(length) = v6.prefix_len().checked_sub(96)
     {
-        return Ipv4Net::new(v4, length)
-            .ok()
-            .map(|v4| IpNet::V4(v4.trunc()));
+        return Ipv4Net::new(v4, length).ok().map(|v4| IpNet::V4(v4.trunc()));
     }
     Some(net.trunc())
 }
@@ -400,11 +366,7 @@ mod tests {
             ("::ffff:0:0/95", "::fffe:0:0/95"),
             ("2001:db8::1/32", "2001:db8::/32"),
         ] {
-            assert_eq!(
-                network(text).map(|net| net.to_string()).as_deref(),
-                Some(net),
-                "{text}"
-            );
+            assert_eq!(network(text).map(|net| net.to_string()).as_deref(), Some(net), "{text}");
         }
         for text in ["", "10.0.0.0/33", "10.0.0/8", "example.org", "10.0.0.0/"] {
             assert_eq!(network(text), None, "{text}");

@@ -27,13 +27,7 @@ fn tcp_t10_one_address_is_tried_at_once_and_the_deadline_is_its_only_timer() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
     dial.add_address(v4(1));
-    assert_eq!(
-        dial.step(now),
-        Step::Start {
-            candidate: 0,
-            address: v4(1)
-        }
-    );
+    assert_eq!(dial.step(now), Step::Start { candidate: 0, address: v4(1) });
     assert_eq!(dial.step(now), Step::Wait);
     assert_eq!(dial.next_wake(), now + LIMIT);
 }
@@ -73,16 +67,8 @@ fn tcp_t10_the_other_family_waits_a_little_for_the_preferred_one() {
     assert_eq!(dial.step(now), Step::Wait);
     assert_eq!(dial.next_wake(), now + RESOLUTION_DELAY);
     assert_eq!(start(dial.step(now + RESOLUTION_DELAY)), v6(1));
-    dial.answer(
-        now + RESOLUTION_DELAY,
-        name,
-        Family::Preferred,
-        Ok(&[v4(1)]),
-    );
-    assert_eq!(
-        start(dial.step(now + RESOLUTION_DELAY + ATTEMPT_DELAY)),
-        v4(1)
-    );
+    dial.answer(now + RESOLUTION_DELAY, name, Family::Preferred, Ok(&[v4(1)]));
+    assert_eq!(start(dial.step(now + RESOLUTION_DELAY + ATTEMPT_DELAY)), v4(1));
 }
 
 #[test]

@@ -48,10 +48,7 @@ impl Default for Ends {
 impl Ends {
     /// A line whose directions both flow.
     pub const fn new() -> Self {
-        Self {
-            ways: [Way::Flowing; 2],
-            finish: None,
-        }
+        Self { ways: [Way::Flowing; 2], finish: None }
     }
 
     fn way(&mut self, direction: Direction) -> &mut Way {
@@ -86,11 +83,7 @@ impl Ends {
         if self.ways[Direction::Upstream as usize] != Way::Ended {
             return None;
         }
-        Some(if queued == 0 {
-            EarlyEnd::Cancel
-        } else {
-            EarlyEnd::Deliver
-        })
+        Some(if queued == 0 { EarlyEnd::Cancel } else { EarlyEnd::Deliver })
     }
 
     /// The end of input of this direction was passed on.
@@ -145,10 +138,7 @@ impl Ends {
             return (!Direction::ALL.into_iter().any(owed)).then_some(reason);
         }
         let done = |way: &Way| matches!(way, Way::Passed | Way::Dead);
-        self.ways
-            .iter()
-            .all(done)
-            .then_some(FinishReason::PeerFinished)
+        self.ways.iter().all(done).then_some(FinishReason::PeerFinished)
     }
 }
 
@@ -199,11 +189,7 @@ mod tests {
         ends.finish(FinishReason::Admin);
         ends.finish(FinishReason::Drain);
         assert!(!ends.reads(Upstream) && !ends.reads(Downstream));
-        assert_eq!(
-            ends.over([0, 1]),
-            None,
-            "T05: queued bytes are written first"
-        );
+        assert_eq!(ends.over([0, 1]), None, "T05: queued bytes are written first");
         assert_eq!(ends.over([0, 0]), Some(FinishReason::Admin));
     }
 

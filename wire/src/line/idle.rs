@@ -19,10 +19,7 @@ impl IdleLimits {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Self {
-            initial: min(self.initial, other.initial),
-            active: min(self.active, other.active),
-        }
+        Self { initial: min(self.initial, other.initial), active: min(self.active, other.active) }
     }
 }
 
@@ -37,11 +34,7 @@ pub struct Idle {
 impl Idle {
     /// A line that began at `now` and moved nothing.
     pub const fn new(limits: IdleLimits, now: Instant) -> Self {
-        Self {
-            limits,
-            since: now,
-            moved: false,
-        }
+        Self { limits, since: now, moved: false }
     }
 
     /// Bytes moved, in either direction.
@@ -52,11 +45,7 @@ impl Idle {
 
     /// When the line is over unless something moves before.
     pub fn deadline(&self) -> Option<Instant> {
-        let limit = if self.moved {
-            self.limits.active
-        } else {
-            self.limits.initial
-        };
+        let limit = if self.moved { self.limits.active } else { self.limits.initial };
         limit.and_then(|limit| self.since.checked_add(limit))
     }
 
@@ -76,10 +65,7 @@ mod tests {
 
     #[test]
     fn tcp_t06_the_initial_limit_holds_until_the_first_bytes_then_the_active_one() {
-        let limits = IdleLimits {
-            initial: Some(SECOND * 5),
-            active: Some(SECOND * 300),
-        };
+        let limits = IdleLimits { initial: Some(SECOND * 5), active: Some(SECOND * 300) };
         let start = Instant::now();
         let mut idle = Idle::new(limits, start);
         assert!(!idle.expired(start + SECOND * 5 - Duration::from_millis(1)));
@@ -92,13 +78,7 @@ mod tests {
     #[test]
     fn tcp_t06_zero_is_off_for_each() {
         let start = Instant::now();
-        let mut idle = Idle::new(
-            IdleLimits {
-                initial: None,
-                active: Some(SECOND),
-            },
-            start,
-        );
+        let mut idle = Idle::new(IdleLimits { initial: None, active: Some(SECOND) }, start);
         assert_eq!(idle.deadline(), None);
         idle.moved(start);
         assert_eq!(idle.deadline(), Some(start + SECOND));
@@ -106,21 +86,9 @@ mod tests {
 
     #[test]
     fn tcp_t06_the_shorter_limit_of_a_chain_holds() {
-        let near = IdleLimits {
-            initial: Some(SECOND),
-            active: Some(SECOND * 9),
-        };
-        let far = IdleLimits {
-            initial: None,
-            active: Some(SECOND * 3),
-        };
+        let near = IdleLimits { initial: Some(SECOND), active: Some(SECOND * 9) };
+        let far = IdleLimits { initial: None, active: Some(SECOND * 3) };
         let both = near.shorter(far);
-        assert_eq!(
-            both,
-            IdleLimits {
-                initial: Some(SECOND),
-                active: Some(SECOND * 3)
-            }
-        );
+        assert_eq!(both, IdleLimits { initial: Some(SECOND), active: Some(SECOND * 3) });
     }
 }

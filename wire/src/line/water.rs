@@ -12,10 +12,7 @@ impl WaterMarks {
     /// `high`; the configuration refuses both before.
     pub const fn new(high: usize, low: usize) -> Self {
         let high = if high == 0 { 1 } else { high };
-        Self {
-            high,
-            low: if low > high { high } else { low },
-        }
+        Self { high, low: if low > high { high } else { low } }
     }
 
     /// The mark at which the source is paused.
@@ -62,10 +59,7 @@ pub struct Water {
 impl Water {
     /// An empty queue with these marks.
     pub const fn new(marks: WaterMarks) -> Self {
-        Self {
-            marks,
-            stopped: false,
-        }
+        Self { marks, stopped: false }
     }
 
     /// Tells the level; gives the edge that was crossed, if any.
@@ -83,11 +77,7 @@ impl Water {
 
     /// How many bytes may still come in before the source is paused; 0 while it is.
     pub fn room(&self, bytes: usize) -> usize {
-        if self.stopped {
-            0
-        } else {
-            self.marks.high.saturating_sub(bytes)
-        }
+        if self.stopped { 0 } else { self.marks.high.saturating_sub(bytes) }
     }
 
     /// Uses other marks from the next change of the level on.

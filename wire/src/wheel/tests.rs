@@ -17,10 +17,7 @@ fn a_timer_fires_at_the_tick_after_its_deadline_and_never_before() {
     let mut wheel = Wheel::new(start);
     let deadline = start + Duration::from_micros(2_001);
     wheel.insert(deadline, "a");
-    assert_eq!(
-        fired(&mut wheel, start + Duration::from_micros(2_999)),
-        [""; 0]
-    );
+    assert_eq!(fired(&mut wheel, start + Duration::from_micros(2_999)), [""; 0]);
     assert_eq!(wheel.next_wake(), Some(start + Duration::from_millis(3)));
     assert_eq!(fired(&mut wheel, start + Duration::from_millis(3)), ["a"]);
     assert_eq!(wheel.next_wake(), None);
@@ -74,10 +71,7 @@ fn the_memory_of_a_burst_is_given_back() {
     for i in 0..10 * KEPT as u64 {
         wheel.insert(start + Duration::from_millis(i), i);
     }
-    assert_eq!(
-        fired(&mut wheel, start + Duration::from_secs(60)).len(),
-        10 * KEPT
-    );
+    assert_eq!(fired(&mut wheel, start + Duration::from_secs(60)).len(), 10 * KEPT);
     assert!(wheel.entries.capacity() <= KEPT);
 }
 

@@ -66,10 +66,7 @@ fn tcp_t10_addresses_come_with_the_smallest_ttl_of_their_chain() {
     records.extend(record("other.test", 1, 1, &[192, 0, 2, 9]));
     let ip = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     let found = read(&reply("a.test", 0x8180, [3, 0, 0], &records));
-    assert_eq!(
-        found,
-        Some(Reply::Found([ip].into_iter().collect(), seconds(7)))
-    );
+    assert_eq!(found, Some(Reply::Found([ip].into_iter().collect(), seconds(7))));
 }
 
 #[test]
@@ -84,10 +81,7 @@ fn case_t25_aliases_that_go_round_are_no_answer() {
     let mut records = record("a.test", 5, 7, &wire_name("b.test"));
     records.extend(record("b.test", 5, 7, &wire_name("a.test")));
     let found = read(&reply("a.test", 0x8180, [2, 0, 0], &records));
-    assert!(matches!(
-        found,
-        Some(Reply::Failed | Reply::NotFound(_) | Reply::Alias(..))
-    ));
+    assert!(matches!(found, Some(Reply::Failed | Reply::NotFound(_) | Reply::Alias(..))));
 }
 
 #[test]
@@ -110,46 +104,18 @@ fn case_t25_a_denial_is_good_for_the_smaller_of_ttl_and_minimum() {
 fn tcp_t10_what_is_no_answer_to_the_question_is_not_listened_to() {
     let right = reply("a.test", 0x8180, [0, 0, 0], &[]);
     assert!(read(&right).is_some());
-    assert_eq!(
-        answer(&right, ID + 1, "a.test", Family::V4),
-        None,
-        "another id"
-    );
-    assert_eq!(
-        answer(&right, ID, "b.test", Family::V4),
-        None,
-        "another name"
-    );
-    assert_eq!(
-        answer(&right, ID, "a.test", Family::V6),
-        None,
-        "another type"
-    );
-    assert_eq!(
-        read(&reply("a.test", 0x0100, [0, 0, 0], &[])),
-        None,
-        "a question"
-    );
-    assert!(
-        answer(&right, ID, "A.TEST", Family::V4).is_some(),
-        "case does not count"
-    );
+    assert_eq!(answer(&right, ID + 1, "a.test", Family::V4), None, "another id");
+    assert_eq!(answer(&right, ID, "b.test", Family::V4), None, "another name");
+    assert_eq!(answer(&right, ID, "a.test", Family::V6), None, "another type");
+    assert_eq!(read(&reply("a.test", 0x0100, [0, 0, 0], &[])), None, "a question");
+    assert!(answer(&right, ID, "A.TEST", Family::V4).is_some(), "case does not count");
 }
 
 #[test]
 fn tcp_t10_a_cut_answer_and_a_failing_server_are_told_apart() {
-    assert_eq!(
-        read(&reply("a.test", 0x8380, [0, 0, 0], &[])),
-        Some(Reply::Truncated)
-    );
-    assert_eq!(
-        read(&reply("a.test", 0x8182, [0, 0, 0], &[])),
-        Some(Reply::Failed)
-    );
-    assert_eq!(
-        read(&reply("a.test", 0x8185, [0, 0, 0], &[])),
-        Some(Reply::Failed)
-    );
+    assert_eq!(read(&reply("a.test", 0x8380, [0, 0, 0], &[])), Some(Reply::Truncated));
+    assert_eq!(read(&reply("a.test", 0x8182, [0, 0, 0], &[])), Some(Reply::Failed));
+    assert_eq!(read(&reply("a.test", 0x8185, [0, 0, 0], &[])), Some(Reply::Failed));
 }
 
 proptest! {

@@ -72,9 +72,7 @@ impl Stub {
             builder.header_mut().set_tc(cut);
             if let Some((ip, ttl)) = address.filter(|_| v4) {
                 let data = A::new(ip.into());
-                builder
-                    .push((question.qname(), Ttl::from_secs(ttl), data))
-                    .unwrap();
+                builder.push((question.qname(), Ttl::from_secs(ttl), data)).unwrap();
             }
             builder.finish()
         };
@@ -90,11 +88,7 @@ impl Stub {
                 vec![wrong, with(Rcode::NOERROR, Some((ip, 60)), false)]
             }
             Some(Says::Garbage(ip)) => {
-                vec![
-                    vec![0xff; 40],
-                    vec![],
-                    with(Rcode::NOERROR, Some((ip, 60)), false),
-                ]
+                vec![vec![0xff; 40], vec![], with(Rcode::NOERROR, Some((ip, 60)), false)]
             }
             Some(Says::Nothing) => vec![],
             None => vec![with(Rcode::NXDOMAIN, None, false)],
@@ -116,10 +110,7 @@ impl Stub {
             let mut query = vec![0; usize::from(length)];
             stream.read_exact(&mut query).await.unwrap();
             for reply in self.reply(&query, true) {
-                stream
-                    .write_u16(u16::try_from(reply.len()).unwrap())
-                    .await
-                    .unwrap();
+                stream.write_u16(u16::try_from(reply.len()).unwrap()).await.unwrap();
                 stream.write_all(&reply).await.unwrap();
             }
         }
@@ -128,18 +119,12 @@ impl Stub {
 
 fn resolver(servers: &[SocketAddr], timeout: u64) -> Resolver {
     let timeout = Millis::new(timeout);
-    Resolver::new(&DnsSettings {
-        servers: servers.to_vec(),
-        timeout,
-    })
+    Resolver::new(&DnsSettings { servers: servers.to_vec(), timeout })
 }
 
 async fn first(resolver: &Resolver, name: &str, strategy: DomainStrategy) -> Answered {
     let mut lookup = resolver.lookup(&Arc::from(name), Wanted::of(strategy));
-    poll_fn(|cx| lookup.poll_next(cx))
-        .await
-        .expect("an answer for each family")
-        .addresses
+    poll_fn(|cx| lookup.poll_next(cx)).await.expect("an answer for each family").addresses
 }
 
 async fn v4(resolver: &Resolver, name: &str) -> Answered {
@@ -152,10 +137,7 @@ fn ip(bytes: [u8; 4]) -> Answered {
 
 /// Runs a test with a stub; real time, since the sockets are real.
 fn with_stub<F: Future<Output = ()>>(test: impl FnOnce(Rc<Stub>) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async { test(Stub::start().await).await });
 }
 
@@ -278,10 +260,7 @@ fn tcp_t10_a_question_ends_with_the_last_lookup_that_wants_it() {
             _ = poll_fn(|cx| lookup.poll_next(cx)) => panic!("nobody answers"),
             () = stub.asked.notified() => {}
         }
-        assert_eq!(
-            resolver.inner.places.available_permits(),
-            super::AT_ONCE - 1
-        );
+        assert_eq!(resolver.inner.places.available_permits(), super::AT_ONCE - 1);
         drop(lookup);
         assert_eq!(resolver.inner.places.available_permits(), super::AT_ONCE);
     });
@@ -310,10 +289,7 @@ fn localhost_is_loopback_whatever_the_servers_say() {
         assert_eq!(v4(&resolver, "localhost").await, ip([127, 0, 0, 1]));
         assert_eq!(v4(&resolver, "db.localhost").await, ip([127, 0, 0, 1]));
         let v6 = first(&resolver, "localhost", DomainStrategy::OnlyIpv6).await;
-        assert_eq!(
-            v6.unwrap().as_slice(),
-            [IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])]
-        );
+        assert_eq!(v6.unwrap().as_slice(), [IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])]);
         assert_eq!(stub.questions.get(), 0);
         assert!(Family::V4.has(IpAddr::from([127, 0, 0, 1])));
     });

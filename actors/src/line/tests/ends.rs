@@ -188,11 +188,7 @@ fn line_l07_a_server_that_reads_no_more_may_still_answer() {
         assert!(client.is_shut_down());
         client.offer(&bytes(10_000));
         kit.quiet().await;
-        assert_eq!(
-            client.offered(),
-            0,
-            "unread bytes would reset the answer away"
-        );
+        assert_eq!(client.offered(), 0, "unread bytes would reset the answer away");
         kit.pass(SECOND * 3).await;
         assert!(client.is_dropped(), "but not for ever");
         kit.assert_empty().await;
@@ -230,19 +226,10 @@ fn line_l08_every_reason_reaches_metrics_and_log() {
         assert!(kit.worker.finish_line(ids[1].0, FinishReason::Drain));
         ids[2].1.explode();
         kit.reported().await;
-        for reason in [
-            "peer-finished",
-            "connect-failed",
-            "timeout",
-            "idle",
-            "admin",
-            "drain",
-            "panic",
-        ] {
-            assert!(
-                (kit.closed(reason) - 1.0).abs() < 0.5,
-                "{reason} in the metrics"
-            );
+        for reason in
+            ["peer-finished", "connect-failed", "timeout", "idle", "admin", "drain", "panic"]
+        {
+            assert!((kit.closed(reason) - 1.0).abs() < 0.5, "{reason} in the metrics");
             let log = format!("reason={reason}");
             assert_eq!(journal.count(&log), 1, "{log} in {:#?}", journal.lines());
         }

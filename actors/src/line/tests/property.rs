@@ -51,20 +51,14 @@ struct Side {
 impl Side {
     fn new(peer: Peer) -> Self {
         peer.window(10_000);
-        Self {
-            peer,
-            sent: Vec::new(),
-            got: Vec::new(),
-            ended: false,
-        }
+        Self { peer, sent: Vec::new(), got: Vec::new(), ended: false }
     }
 
     async fn act(&mut self, kit: &Kit, act: Act) {
         match act {
             Act::Offer(n) if !self.ended => {
                 let from = self.sent.len();
-                self.sent
-                    .extend((from..from + n).map(|i| (i * 31 % 251) as u8));
+                self.sent.extend((from..from + n).map(|i| (i * 31 % 251) as u8));
                 self.peer.offer(&self.sent[from..]);
             }
             Act::Offer(_) => {}
@@ -97,8 +91,7 @@ async fn play(kit: Kit, up_after: u64, acts: Vec<(bool, Act)>) {
         (entry.initial_idle_timeout, entry.active_idle_timeout) = (OFF, OFF);
         end.idle_timeout = OFF;
     });
-    kit.dials
-        .plan(Outcome::UpAfter(Duration::from_millis(up_after)));
+    kit.dials.plan(Outcome::UpAfter(Duration::from_millis(up_after)));
     let (id, client) = kit.open(&chain);
     let mut client = Side::new(client);
     // So that an early end finds something queued, and cancels nothing (L09).
@@ -129,10 +122,7 @@ async fn play(kit: Kit, up_after: u64, acts: Vec<(bool, Act)>) {
     assert!(server.sent == client.got, "downstream bytes");
     kit.assert_empty().await;
     assert_eq!(journal.count("line closed"), 1);
-    let closed: f64 = FinishReason::ALL
-        .iter()
-        .map(|r| kit.closed(r.as_str()))
-        .sum();
+    let closed: f64 = FinishReason::ALL.iter().map(|r| kit.closed(r.as_str())).sum();
     assert!((closed - 1.0).abs() < 0.5 && kit.closed("peer-finished") > 0.5);
 }
 

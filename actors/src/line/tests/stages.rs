@@ -20,10 +20,7 @@ use crate::worker::timers;
 /// Opens a line with these stages on a plain chain; its far side waits for a stage to begin it.
 fn open(kit: &Kit, stages: Vec<Box<dyn Stage>>) -> Peer {
     let chain = kit.plain_chain();
-    let id = LineId {
-        worker: 0,
-        number: 1000,
-    };
+    let id = LineId { worker: 0, number: 1000 };
     let node = Arc::clone(&chain.entry.plan.name);
     let (socket, client) = socket();
     let parts = LineParts {
@@ -62,10 +59,7 @@ const KNOCK: &[u8] = b"KNCK";
 
 impl Door {
     fn boxed() -> Box<dyn Stage> {
-        Box::new(Self {
-            until: timers::now() + SECOND * 2,
-            done: false,
-        })
+        Box::new(Self { until: timers::now() + SECOND * 2, done: false })
     }
 
     fn open(&mut self, out: &mut StageOut<'_>) {

@@ -10,19 +10,12 @@ use crate::settings::{NodeSettings, TesterSettings};
 use crate::testkit::{Kit, Peer, run, settings};
 
 fn tester(chunk_count: usize) -> TesterSettings {
-    TesterSettings {
-        chunk_count,
-        ..settings::tester()
-    }
+    TesterSettings { chunk_count, ..settings::tester() }
 }
 
 fn tester_chain(kit: &Kit, chunks: usize, end: NodeSettings) -> Rc<Chain> {
     kit.chain(vec![
-        settings::node(
-            "in",
-            NodeSettings::TesterClient(tester(chunks)),
-            Some("out"),
-        ),
+        settings::node("in", NodeSettings::TesterClient(tester(chunks)), Some("out")),
         settings::node("out", end, None),
     ])
 }
@@ -79,9 +72,8 @@ fn tester_client_and_server_agree_on_every_count_of_chunks() {
             assert_eq!(kit.board.testers.score(), (chunks, 0));
             kit.assert_empty().await;
         }
-        let total: usize = (1..=CHUNK_SIZES.len())
-            .map(|n| CHUNK_SIZES[..n].iter().sum::<usize>())
-            .sum();
+        let total: usize =
+            (1..=CHUNK_SIZES.len()).map(|n| CHUNK_SIZES[..n].iter().sum::<usize>()).sum();
         for direction in ["upstream", "downstream"] {
             let series =
                 format!(r#"lineway_payload_bytes_total{{direction="{direction}",node="in"}}"#);
@@ -127,11 +119,7 @@ async fn over_the_network(kit: &Kit, corrupt: Option<usize>) {
     kit.quiet().await;
     let asks = kit.dials.peer(kit.dials.len() - 1);
     let server = kit.chain(vec![
-        settings::node(
-            "server",
-            settings::listener(([192, 0, 2, 9], 7000).into()),
-            Some("end"),
-        ),
+        settings::node("server", settings::listener(([192, 0, 2, 9], 7000).into()), Some("end")),
         settings::node("end", NodeSettings::TesterServer(tester(CHUNKS)), None),
     ]);
     let (_, answers) = kit.open(&server);

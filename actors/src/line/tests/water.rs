@@ -32,14 +32,8 @@ fn line_l06_a_stalled_sink_pauses_its_source_at_the_mark_and_no_other() {
         kit.reported().await;
         let read = client.read() as usize;
         assert!(read >= 100_000, "paused under the mark: {read}");
-        assert!(
-            read <= 100_000 + BUFFER,
-            "over the mark by more than a buffer: {read}"
-        );
-        assert!(
-            client.take() == bytes(300_000),
-            "the other direction stood too"
-        );
+        assert!(read <= 100_000 + BUFFER, "over the mark by more than a buffer: {read}");
+        assert!(client.take() == bytes(300_000), "the other direction stood too");
         let line = kit.board.registry.snapshot().remove(0);
         assert_eq!(line.queued(Direction::Upstream), read as u64);
         assert!(line.paused(Direction::Upstream).paused());
@@ -217,10 +211,7 @@ fn tcp_t06_zero_switches_each_limit_off_and_the_shorter_of_a_chain_holds() {
         kit.pass(Duration::from_millis(3990)).await;
         assert!(!client.is_dropped());
         kit.pass(Duration::from_millis(20)).await;
-        assert!(
-            client.is_dropped(),
-            "the connector's limit is the shorter one"
-        );
+        assert!(client.is_dropped(), "the connector's limit is the shorter one");
         let (client, _) = marked(&kit, 1000, 10).await;
         client.offer(b"x");
         kit.pass(SECOND * 1000).await;

@@ -32,21 +32,15 @@ impl Page {
     /// Every name with its labels.
     pub(super) fn series(&self) -> BTreeSet<(String, BTreeMap<String, String>)> {
         let samples = self.families.iter().flat_map(|family| &family.samples);
-        samples
-            .map(|s| (s.name.clone(), s.labels.clone()))
-            .collect()
+        samples.map(|s| (s.name.clone(), s.labels.clone())).collect()
     }
 
     /// The value of one series.
     pub(super) fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        let labels: BTreeMap<String, String> = labels
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect();
+        let labels: BTreeMap<String, String> =
+            labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let mut samples = self.families.iter().flat_map(|family| &family.samples);
-        samples
-            .find(|s| s.name == name && s.labels == labels)
-            .map(|s| s.value)
+        samples.find(|s| s.name == name && s.labels == labels).map(|s| s.value)
     }
 }
 
@@ -60,16 +54,10 @@ pub(super) fn parse(page: &str, format: Format) -> Result<Page, String> {
     let mut seen = BTreeSet::new();
     let mut lines = body.split('\n').peekable();
     while let Some(line) = lines.next() {
-        let rest = line
-            .strip_prefix("# HELP ")
-            .ok_or(format!("no HELP: {line}"))?;
-        let (name, help) = rest
-            .split_once(' ')
-            .ok_or(format!("no help text: {line}"))?;
+        let rest = line.strip_prefix("# HELP ").ok_or(format!("no HELP: {line}"))?;
+        let (name, help) = rest.split_once(' ').ok_or(format!("no help text: {line}"))?;
         let line = lines.next().ok_or("no TYPE")?;
-        let rest = line
-            .strip_prefix("# TYPE ")
-            .ok_or(format!("no TYPE: {line}"))?;
+        let rest = line.strip_prefix("# TYPE ").ok_or(format!("no TYPE: {line}"))?;
         let (typed, kind) = rest.split_once(' ').ok_or(format!("no type: {line}"))?;
         if typed != name || !is_name(name, ":") || !seen.insert(name.to_owned()) {
             return Err(format!("wrong or repeated name: {line}"));
@@ -117,9 +105,7 @@ fn sample(line: &str, family: &Family, format: Format) -> Result<Sample, String>
     let wrong = |what: &str| format!("{what}: {line}");
     let end = line.find(['{', ' ']).ok_or(wrong("no value"))?;
     let name = &line[..end];
-    let suffix = name
-        .strip_prefix(family.name.as_str())
-        .ok_or(wrong("strange name"))?;
+    let suffix = name.strip_prefix(family.name.as_str()).ok_or(wrong("strange name"))?;
     let suffixes: &[&str] = match (format, family.kind.as_str()) {
         (Format::Text, "counter") | (_, "gauge") => &[""],
         (Format::OpenMetrics, "counter") => &["_total"],
@@ -162,15 +148,9 @@ fn sample(line: &str, family: &Family, format: Format) -> Result<Sample, String>
     if labels.contains_key("le") != (suffix == "_bucket") {
         return Err(wrong("le in the wrong place"));
     }
-    let value = rest
-        .strip_prefix(' ')
-        .ok_or(wrong("no space before the value"))?;
+    let value = rest.strip_prefix(' ').ok_or(wrong("no space before the value"))?;
     let value = value.parse().map_err(|_| wrong("no number"))?;
-    Ok(Sample {
-        name: name.to_owned(),
-        labels,
-        value,
-    })
+    Ok(Sample { name: name.to_owned(), labels, value })
 }
 
 fn end_quote(text: &str) -> Option<usize> {
@@ -201,11 +181,7 @@ fn check(family: &Family) -> Result<(), String> {
         return Err(format!("{name} has no sample"));
     }
     let mut seen = BTreeSet::new();
-    if !family
-        .samples
-        .iter()
-        .all(|s| seen.insert((&s.name, &s.labels)))
-    {
+    if !family.samples.iter().all(|s| seen.insert((&s.name, &s.labels))) {
         return Err(format!("{name} has a series twice"));
     }
     if family.kind == "counter" && family.samples.iter().any(|s| s.value < 0.0) {
@@ -216,20 +192,14 @@ fn check(family: &Family) -> Result<(), String> {
     }
     let mut rest = family.samples.as_slice();
     while !rest.is_empty() {
-        let buckets = rest
-            .iter()
-            .take_while(|s| s.name.ends_with("_bucket"))
-            .count();
+        let buckets = rest.iter().take_while(|s| s.name.ends_with("_bucket")).count();
         let (run, after) = rest.split_at(buckets);
         let [sum, count, after @ ..] = after else {
             return Err(format!("{name} has no sum and count"));
         };
         let last = run.last().ok_or(format!("{name} has no bucket"))?;
         let grows = run.windows(2).all(|pair| pair[0].value <= pair[1].value);
-        let bounds: Vec<f64> = run
-            .iter()
-            .filter_map(|s| s.labels["le"].parse().ok())
-            .collect();
+        let bounds: Vec<f64> = run.iter().filter_map(|s| s.labels["le"].parse().ok()).collect();
         let rises = bounds.windows(2).all(|pair| pair[0] < pair[1]);
         let same = run.iter().all(|s| {
             let mut labels = s.labels.clone();

@@ -41,10 +41,7 @@ fn case_m12_a_full_mailbox_is_full_for_a_while_only() {
         // The supervisor shares this thread, so it stands still until the next await.
         let mut back = Vec::new();
         for number in 0..10 * CAPACITY as u64 {
-            let reports = Reports {
-                worker: 0,
-                reports: vec![opened(number)],
-            };
+            let reports = Reports { worker: 0, reports: vec![opened(number)] };
             back.extend(house.supervisor.report(reports).err());
         }
         assert_eq!(house.supervisor.waiting(), CAPACITY);
@@ -96,12 +93,7 @@ fn case_m12_a_handler_that_stands_still_hangs_no_sender_on_another_thread() {
     };
     let (release, blocked) = std::sync::mpsc::channel();
     supervisor.supervisor().unwrap().do_send(Block(blocked));
-    let send = |number| {
-        supervisor.report(Reports {
-            worker: 0,
-            reports: vec![opened(number)],
-        })
-    };
+    let send = |number| supervisor.report(Reports { worker: 0, reports: vec![opened(number)] });
     let burst = 10 * CAPACITY as u64;
     let back = (0..burst).filter_map(|number| send(number).err()).count();
     assert_eq!(back, 9 * CAPACITY);
@@ -126,11 +118,7 @@ fn messages_that_die_with_a_supervisor_wait_no_longer() {
         }
         assert_eq!(house.hear().await, Heard::WatchAgain);
         house.settle().await;
-        assert_eq!(
-            house.registry.len(),
-            0,
-            "the worker says that it has no line"
-        );
+        assert_eq!(house.registry.len(), 0, "the worker says that it has no line");
         house.send(vec![opened(1)]);
         house.settle().await;
         assert_eq!(house.registry.len(), 1);
@@ -141,12 +129,7 @@ fn messages_that_die_with_a_supervisor_wait_no_longer() {
 fn a_kept_batch_is_thinned_out_to_what_still_matters() {
     run(async {
         let mut house = House::new();
-        house.send(vec![
-            opened(1),
-            watch(1, 1, ms(50)),
-            opened(2),
-            watch(2, 1, ms(50)),
-        ]);
+        house.send(vec![opened(1), watch(1, 1, ms(50)), opened(2), watch(2, 1, ms(50))]);
         house.settle().await;
         house.supervisor.supervisor().unwrap().do_send(Explode);
         while house.supervisor.supervisor().is_some() {
@@ -164,13 +147,8 @@ fn a_kept_batch_is_thinned_out_to_what_still_matters() {
             "{}",
             outbox.reports.len()
         );
-        for report in [
-            opened(3),
-            closed(2),
-            watch(1, 2, ms(60)),
-            unwatch(1, 2),
-            watch(3, 1, ms(9)),
-        ] {
+        for report in [opened(3), closed(2), watch(1, 2, ms(60)), unwatch(1, 2), watch(3, 1, ms(9))]
+        {
             outbox.push(report);
         }
         outbox.thin_out();
@@ -183,12 +161,7 @@ fn a_kept_batch_is_thinned_out_to_what_still_matters() {
         assert!(outbox.flush());
         assert_eq!(house.hear().await, expired(&[3]));
         house.silent(ms(1000)).await;
-        let ids: Vec<u64> = house
-            .registry
-            .snapshot()
-            .iter()
-            .map(|l| l.id.number)
-            .collect();
+        let ids: Vec<u64> = house.registry.snapshot().iter().map(|l| l.id.number).collect();
         assert_eq!(ids, [1, 3]);
     });
 }

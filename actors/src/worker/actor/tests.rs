@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::*;
+use crate::settings::{NodePlan, NodeSettings};
 use crate::testkit::{Arrivals, Kit, run, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,17 +23,17 @@ fn echo(name: &str) -> NodePlan {
 
 /// Starts the actor of the kit's worker with this plan; the test plays the clients of every
 /// address, in the order of the plan.
-fn start(kit: &Kit, plan: &Plan) -> (Addr<WorkerActor>, Vec<Arrivals>) {
-    let mut actor = WorkerActor::new(Rc::clone(&kit.worker));
-    actor.build_nodes(plan);
-    actor.build_chains(plan);
+fn start(kit: &Kit, plan: &Plan) -> (WorkerHandle, Vec<Arrivals>) {
+    let mut desk = Desk::new(Rc::clone(&kit.worker));
+    desk.build_nodes(plan);
+    desk.build_chains(plan);
     let mut all = Vec::new();
     for key in plan.nodes.iter().flat_map(NodePlan::listen_keys) {
         let (acceptor, arrivals) = Arrivals::new();
-        actor.accept_on(plan, key, acceptor);
+        desk.accept_on(plan, key, acceptor);
         all.push(arrivals);
     }
-    (actor.run(), all)
+    (WorkerActor::start_with(Rc::new(RefCell::new(desk))), all)
 }
 
 fn install(plan: Plan) -> Install {
@@ -50,7 +51,8 @@ fn case_m12_a_worker_whose_mailbox_was_full_hears_again() {
         let (worker, _) = start(&kit, &settings::plan(Vec::new()));
         kit.quiet().await;
         let handled = Arc::new(AtomicU32::new(0));
-        let burst = (0..160).map(|_| worker.try_send(Probe(Arc::clone(&handled))));
+        let address = worker.address();
+        let burst = (0..160).map(|_| address.try_send(Probe(Arc::clone(&handled))));
         let taken = burst.flatten().count();
         assert!(taken < 160, "it was never full");
         kit.pass(SECOND).await;
@@ -129,12 +131,7 @@ fn a_reload_keeps_lines_of_what_did_not_change_and_retires_the_others() {
         assert!(!late.is_dropped(), "T01: what waited was accepted first");
         let after = arrivals[1].connect();
         kit.quiet().await;
-        let ports: Vec<_> = kit
-            .dials
-            .addresses()
-            .iter()
-            .map(std::net::SocketAddr::port)
-            .collect();
+        let ports: Vec<_> = kit.dials.addresses().iter().map(std::net::SocketAddr::port).collect();
         assert_eq!(ports, [1, 2, 1, 1, 3]);
         assert_eq!(worker.send(Control::CountLines).await, Ok(5));
         let retired = Control::FinishRetired(FinishReason::Drain);
@@ -197,24 +194,63 @@ fn tester_lines_start_with_the_service_and_not_with_a_reload() {
         let mut tester = settings::tester();
         (tester.lines, tester.chunk_count) = (3, 8);
         let plan = settings::plan(vec![
-            settings::node(
-                "in",
-                NodeSettings::TesterClient(tester.clone()),
-                Some("out"),
-            ),
+            settings::node("in", NodeSettings::TesterClient(tester.clone()), Some("out")),
             settings::node("out", NodeSettings::TesterServer(tester), None),
         ]);
         let (worker, _) = start(&kit, &settings::plan(Vec::new()));
         kit.board.testers.expect(3);
-        let started = Install {
-            start_testers: true,
-            ..install(plan.clone())
-        };
+        let started = Install { start_testers: true, ..install(plan.clone()) };
         worker.send(started).await.unwrap();
         assert!(kit.board.testers.all_reported().await);
         worker.send(install(plan)).await.unwrap();
         kit.pass(SECOND).await;
         assert_eq!(kit.board.testers.score(), (3, 0));
         kit.assert_empty().await;
+    });
+}
+
+/// Panics.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Explode;
+
+impl Handler<Explode> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Explode, _: &mut Self::Context) {
+        panic!("as the test wants");
+    }
+}
+
+#[test]
+fn a_worker_actor_that_panicked_is_started_again_with_all_that_it_had() {
+    run(async |kit| {
+        let plan = settings::plan(vec![listener("in", 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &plan);
+        let client = arrivals[0].connect();
+        kit.quiet().await;
+        assert!(worker.send(Explode).await.is_err());
+        kit.pass(SECOND).await;
+        assert_eq!(worker.send(Control::CountLines).await, Ok(1));
+        client.offer(b"still here");
+        kit.quiet().await;
+        assert_eq!(client.take(), b"still here");
+        assert_eq!(worker.send(Control::StopListening).await, Ok(1));
+    });
+}
+
+#[test]
+fn a_tester_line_whose_server_is_silent_ends_at_its_timeout() {
+    run(async |kit| {
+        let tester = settings::tester();
+        let plan = settings::plan(vec![
+            settings::node("in", NodeSettings::TesterClient(tester.clone()), Some("out")),
+            connector("out", 80),
+        ]);
+        let (worker, _) = start(&kit, &settings::plan(Vec::new()));
+        worker.send(Install { start_testers: true, ..install(plan) }).await.unwrap();
+        kit.pass(tester.timeout.duration() + 2 * SECOND).await;
+        assert_eq!(kit.worker.board.testers.score(), (0, 1));
+        assert_eq!(worker.send(Control::CountLines).await, Ok(0));
     });
 }

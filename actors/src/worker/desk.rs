@@ -1,0 +1,230 @@
+//! What a worker has: its nodes, chains and listening sockets, as the plan in force wants them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::prelude::*;
+
+use super::Worker;
+use super::actor::{Control, Install, ListenAt};
+use crate::line::{Chain, Node};
+use crate::listener::{ChainSlot, LineLimit, Listener, SharedAcceptor};
+use crate::messages::{ActorName, Died, Retire, StartAgain};
+use crate::metrics::ActorKind;
+use crate::net::{Acceptor, ListenKey, ListenOptions, bind};
+use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::spawn;
+
+struct Listening {
+    acceptor: SharedAcceptor,
+    chain: ChainSlot,
+    /// The place of the address among those of the node.
+    place: u32,
+    addr: Addr<Listener>,
+}
+
+/// The belongings of a worker; they outlive a panic of its actor.
+pub(super) struct Desk {
+    pub(super) worker: Rc<Worker>,
+    nodes: HashMap<Arc<str>, Rc<Node>>,
+    chains: HashMap<Arc<str>, Rc<Chain>>,
+    limits: HashMap<Arc<str>, LineLimit>,
+    listening: HashMap<ListenKey, Listening>,
+}
+
+impl Desk {
+    pub(super) fn new(worker: Rc<Worker>) -> Self {
+        Self {
+            worker,
+            nodes: HashMap::new(),
+            chains: HashMap::new(),
+            limits: HashMap::new(),
+            listening: HashMap::new(),
+        }
+    }
+
+    /// Puts a plan in force.
+    pub(super) fn install(&mut self, install: Install) {
+        self.limits = install.limits;
+        self.build_nodes(&install.plan);
+        self.build_chains(&install.plan);
+        self.settle_listeners(&install.plan);
+        self.listen(&install.plan, install.listen);
+        if install.start_testers {
+            self.start_testers();
+        }
+    }
+
+    /// Does what the service asks; gives how many lines that touches.
+    pub(super) fn control(&mut self, control: Control) -> usize {
+        match control {
+            Control::CountLines => self.worker.line_count(),
+            Control::StopListening => {
+                for (_, listening) in self.listening.drain() {
+                    listening.addr.do_send(Retire { accept_waiting: false });
+                }
+                self.worker.line_count()
+            }
+            Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
+            Control::FinishRetired(reason) => {
+                self.worker.finish_lines(reason, |chain| chain.retired.get())
+            }
+            Control::FinishLine(id, reason) => usize::from(self.worker.finish_line(id, reason)),
+        }
+    }
+
+    /// Starts a listener again that ended by a panic; its socket is still there.
+    pub(super) fn start_again(&mut self, again: StartAgain) {
+        let ActorName { node: Some(node), place, .. } = again.actor else {
+            return;
+        };
+        let is_meant = |listening: &Listening| {
+            listening.place == place && listening.chain.borrow().entry.plan.name == node
+        };
+        let found = self.listening.iter().find(|(_, listening)| is_meant(listening));
+        let key = found.map(|(key, _)| key.clone());
+        if let Some(key) = key {
+            let Some(old) = self.listening.remove(&key) else {
+                return;
+            };
+            let addr = self.start_listener(&old.chain, place, &old.acceptor);
+            self.listening.insert(key, Listening { addr, ..old });
+        }
+    }
+
+    /// The nodes of the plan; those that did not change are kept with all that they know.
+    pub(super) fn build_nodes(&mut self, plan: &Plan) {
+        let board = &self.worker.board;
+        let build = |node: &NodePlan| {
+            let same = |kept: &&Rc<Node>| *kept.plan == *node;
+            let kept = self.nodes.get(&node.name).filter(same).cloned();
+            kept.unwrap_or_else(|| Rc::new(Node::new(Arc::new(node.clone()), board)))
+        };
+        let nodes = plan.nodes.iter();
+        self.nodes = nodes.map(|node| (Arc::clone(&node.name), build(node))).collect();
+    }
+
+    /// The chains of the plan; one that goes through the same nodes is kept, others are retired.
+    pub(super) fn build_chains(&mut self, plan: &Plan) {
+        let mut chains = HashMap::new();
+        for entry in &plan.nodes {
+            let path = self.path(&entry.name);
+            let Some(built) = Chain::new(&path).filter(|_| entry.settings.is_entry()) else {
+                continue;
+            };
+            let kept = self.chains.remove(&entry.name).filter(|kept| kept.same_nodes(&built));
+            chains.insert(Arc::clone(&entry.name), kept.unwrap_or_else(|| Rc::new(built)));
+        }
+        let kept: Vec<_> = chains.values().map(Rc::as_ptr).collect();
+        for listening in self.listening.values() {
+            let chain = listening.chain.borrow();
+            if !kept.contains(&Rc::as_ptr(&chain)) {
+                chain.retired.set(true);
+            }
+        }
+        self.chains = chains;
+    }
+
+    fn path(&self, entry: &Arc<str>) -> Vec<Rc<Node>> {
+        let mut path = Vec::new();
+        let mut name = Some(Arc::clone(entry));
+        // The plan has no loops; the count is a second lock on that door.
+        while let Some(node) = name.and_then(|name| self.nodes.get(&name))
+            && path.len() <= self.nodes.len()
+        {
+            name = node.plan.next.clone();
+            path.push(Rc::clone(node));
+        }
+        path
+    }
+
+    fn listen(&mut self, plan: &Plan, listen: Vec<ListenAt>) {
+        for ListenAt { key, socket } in listen {
+            match tokio::net::TcpListener::from_std(socket) {
+                Ok(socket) => self.accept_on(plan, key, Acceptor::Tcp(socket)),
+                Err(error) => tracing::error!(address = %key, %error, "the socket is of no use"),
+            }
+        }
+    }
+
+    /// Accepts lines of the node that has this address.
+    pub(super) fn accept_on(&mut self, plan: &Plan, key: ListenKey, acceptor: Acceptor) {
+        let Some((chain, place)) = self.chain_at(plan, &key) else {
+            return;
+        };
+        let chain = Rc::new(RefCell::new(chain));
+        let acceptor = Rc::new(RefCell::new(acceptor));
+        let addr = self.start_listener(&chain, place, &acceptor);
+        self.listening.insert(key, Listening { acceptor, chain, place, addr });
+    }
+
+    /// The chain that is entered at this address, and the place of the address among the node's.
+    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<(Rc<Chain>, u32)> {
+        plan.nodes.iter().find_map(|node| {
+            let place = node.listen_keys().position(|other| other == *key)?;
+            Some((self.chains.get(&node.name)?.clone(), u32::try_from(place).ok()?))
+        })
+    }
+
+    fn start_listener(
+        &self,
+        chain: &ChainSlot,
+        place: u32,
+        acceptor: &SharedAcceptor,
+    ) -> Addr<Listener> {
+        let node = Arc::clone(&chain.borrow().entry.plan.name);
+        let limit = self.limits.get(&node).cloned().unwrap_or_default();
+        let listener =
+            Listener::new(&self.worker, Rc::clone(chain), place, limit, Rc::clone(acceptor));
+        let name = ActorName {
+            worker: self.worker.index,
+            kind: ActorKind::Listener,
+            node: Some(node),
+            place,
+        };
+        let supervisor = self.worker.board.supervisor.clone();
+        spawn::start(
+            ActorKind::Listener,
+            self.worker.board.metrics.actors(),
+            |_| listener,
+            move |_| supervisor.died(Died { actor: name }),
+        )
+    }
+
+    /// Listeners whose node or address is not in the plan accept what waits and close; the others
+    /// serve their chain as it is in the plan.
+    fn settle_listeners(&mut self, plan: &Plan) {
+        let mut listening = std::mem::take(&mut self.listening);
+        listening.retain(|key, listening| {
+            let Some((chain, place)) = self.chain_at(plan, key) else {
+                listening.addr.do_send(Retire { accept_waiting: true });
+                return false;
+            };
+            if !Rc::ptr_eq(&chain, &listening.chain.borrow()) {
+                if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings
+                    && let Acceptor::Tcp(socket) = &*listening.acceptor.borrow()
+                    && let Err(error) = bind::reapply(socket, &ListenOptions::from(settings))
+                {
+                    tracing::warn!(address = %key, %error, "an option of the listening socket stays as it was");
+                }
+                *listening.chain.borrow_mut() = chain;
+                listening.place = place;
+            }
+            true
+        });
+        self.listening = listening;
+    }
+
+    fn start_testers(&self) {
+        for chain in self.chains.values() {
+            let NodeSettings::TesterClient(settings) = &chain.entry.plan.settings else {
+                continue;
+            };
+            for line in 0..settings.lines {
+                self.worker.open_tester_line(chain, settings, line);
+            }
+        }
+    }
+}
