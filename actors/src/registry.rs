@@ -219,21 +219,9 @@ mod tests {
 
     #[test]
     fn a_line_id_reads_back_from_its_text() {
-        let id = LineId {
-            worker: 3,
-            number: 1_234_567_890_123,
-        };
+        let id = LineId { worker: 3, number: 1_234_567_890_123 };
         assert_eq!(id.to_string().parse(), Ok(id));
-        for wrong in [
-            "",
-            "1",
-            "1-",
-            "-1",
-            "+1-2",
-            "1-+2",
-            "70000-1",
-            "0-99999999999999999999",
-        ] {
+        for wrong in ["", "1", "1-", "-1", "+1-2", "1-+2", "70000-1", "0-99999999999999999999"] {
             assert_eq!(wrong.parse::<LineId>(), Err(WrongLineId), "{wrong}");
         }
     }

@@ -79,11 +79,7 @@ impl Millis {
 
     /// The time, or `None` where 0 switches the limit off.
     pub const fn limit(self) -> Option<Duration> {
-        if self.0 == 0 {
-            None
-        } else {
-            Some(self.duration())
-        }
+        if self.0 == 0 { None } else { Some(self.duration()) }
     }
 }
 

@@ -72,10 +72,7 @@ impl PauseReasons {
 
     /// The words of the reasons that hold, in the order of [`PauseReason::ALL`].
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        PauseReason::ALL
-            .into_iter()
-            .filter(move |r| self.holds(*r))
-            .map(PauseReason::as_str)
+        PauseReason::ALL.into_iter().filter(move |r| self.holds(*r)).map(PauseReason::as_str)
     }
 }
 
