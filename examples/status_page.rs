@@ -19,7 +19,7 @@ use lineway_actors::wire::units::{ByteCount, Millis, Port};
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
     let address: SocketAddr =
-        args.next().map_or_else(|| "127.0.0.1:9600".into(), |a| a).parse().expect("an address");
+        args.next().unwrap_or_else(|| "127.0.0.1:9600".into()).parse().expect("an address");
     let lines = args.next().map_or(12, |n| n.parse().expect("a number of lines"));
     let unready = args.next().is_some_and(|word| word == "unready");
     let server = Server::bind(address)?;
@@ -93,8 +93,8 @@ fn line(number: u64, plan: &Plan) -> LineView {
         LineState::Closing,
     ];
     line.set_state(states[number as usize % states.len()]);
-    line.set_bytes(Direction::Upstream, number.pow(3) * 997);
-    line.set_bytes(Direction::Downstream, number.pow(5) * 1_013);
+    line.set_bytes(Direction::Upstream, (number % 500).pow(3) * 997);
+    line.set_bytes(Direction::Downstream, (number % 500).pow(5) * 1_013);
     if number % 5 == 1 {
         line.set_queued(Direction::Downstream, 524_288);
         let mut reasons = PauseReasons::NONE;

@@ -31,7 +31,7 @@ enum Content {
 
 struct Lines {
     head: Vec<u8>,
-    lines: std::vec::IntoIter<Arc<LineView>>,
+    rest: std::vec::IntoIter<Arc<LineView>>,
     now: Instant,
     first: bool,
     done: bool,
@@ -46,8 +46,8 @@ impl Answer {
     /// A page of lines.
     pub(super) fn lines(page: LinesPage) -> Self {
         let head = page.head();
-        let lines = page.lines.into_iter();
-        let lines = Lines { head, lines, now: Instant::now(), first: true, done: false };
+        let rest = page.lines.into_iter();
+        let lines = Lines { head, rest, now: Instant::now(), first: true, done: false };
         Self { content: Content::Lines(lines), slot: None }
     }
 
@@ -75,7 +75,7 @@ impl Lines {
         let mut frame = std::mem::take(&mut self.head);
         frame.reserve(FRAME + 1024);
         while frame.len() < FRAME {
-            let Some(line) = self.lines.next() else {
+            let Some(line) = self.rest.next() else {
                 frame.extend_from_slice(b"]}");
                 self.done = true;
                 break;

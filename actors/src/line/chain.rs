@@ -34,7 +34,7 @@ pub enum NodeRole {
     /// A chain starts here.
     Entry,
     /// Connects to a server.
-    Connector(Connector),
+    Connector(Box<Connector>),
     /// Sends back what it gets.
     Echo,
     /// Answers a TesterClient.
@@ -80,7 +80,8 @@ impl Node {
             // A listener says of each of its sockets whether it serves.
             NodeSettings::TcpListener(_) => NodeRole::Entry,
             NodeSettings::TcpConnector(settings) => {
-                NodeRole::Connector(Connector::new(settings, board.health.connector(&plan.name)))
+                let health = board.health.connector(&plan.name);
+                NodeRole::Connector(Box::new(Connector::new(settings, health)))
             }
             other => {
                 board.health.passive(&plan.name);

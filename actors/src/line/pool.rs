@@ -65,7 +65,7 @@ mod tests {
     fn a_buffer_comes_back_whole_after_it_was_written_out() {
         let pool = Pool::new();
         let mut buffer = pool.take();
-        buffer.extend_from_slice(&[1; BUFFER]);
+        buffer.extend_from_slice(&vec![1; BUFFER]);
         buffer.advance(BUFFER);
         pool.give(buffer);
         assert_eq!(pool.len(), 1);

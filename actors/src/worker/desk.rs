@@ -129,12 +129,12 @@ impl Desk {
 
     fn path(&self, entry: &Arc<str>) -> Vec<Rc<Node>> {
         let mut path = Vec::new();
-        let mut name = Some(Arc::clone(entry));
+        let mut next = Some(entry);
         // The plan has no loops; the count is a second lock on that door.
-        while let Some(node) = name.and_then(|name| self.nodes.get(&name))
+        while let Some(node) = next.and_then(|name| self.nodes.get(name))
             && path.len() <= self.nodes.len()
         {
-            name = node.plan.next.clone();
+            next = node.plan.next.as_ref();
             path.push(Rc::clone(node));
         }
         path

@@ -68,7 +68,7 @@ mod tests {
         let limits = IdleLimits { initial: Some(SECOND * 5), active: Some(SECOND * 300) };
         let start = Instant::now();
         let mut idle = Idle::new(limits, start);
-        assert!(!idle.expired(start + SECOND * 5 - Duration::from_millis(1)));
+        assert!(!idle.expired(start + Duration::from_millis(4999)));
         assert!(idle.expired(start + SECOND * 5));
         idle.moved(start + SECOND * 4);
         assert!(!idle.expired(start + SECOND * 303));

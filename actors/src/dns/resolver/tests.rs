@@ -131,6 +131,7 @@ async fn v4(resolver: &Resolver, name: &str) -> Answered {
     first(resolver, name, DomainStrategy::OnlyIpv4).await
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "it is compared with what a lookup gives")]
 fn ip(bytes: [u8; 4]) -> Answered {
     Ok([IpAddr::from(bytes)].into_iter().collect())
 }
