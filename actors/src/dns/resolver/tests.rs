@@ -40,9 +40,14 @@ struct Stub {
 
 impl Stub {
     async fn start() -> Rc<Self> {
-        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        // One port for both, which others may have for one of them.
+        let (tcp, udp) = loop {
+            let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {
+                break (tcp, udp);
+            }
+        };
         let address = udp.local_addr().unwrap();
-        let tcp = TcpListener::bind(address).await.unwrap();
         let stub = Rc::new(Self {
             address,
             says: RefCell::default(),
