@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
 
+pub mod dns;
 mod log;
 pub mod peers;
 pub mod web;
@@ -80,6 +81,14 @@ pub fn command(config: &Path) -> Command {
     command
 }
 
+/// Runs a file that can not start or that ends by itself: its exit code and standard error.
+#[track_caller]
+pub fn run_to_end(file: &str) -> (Option<i32>, String) {
+    let mut service = Service::spawn(file);
+    let status = service.wait(PATIENCE);
+    (status.code(), service.log.whole())
+}
+
 /// A running `lineway`, killed when it is dropped.
 pub struct Service {
     child: Child,
@@ -109,7 +118,7 @@ impl Service {
         let path = folder.path().join("config.toml");
         fs::write(&path, file).expect("the configuration is written");
         let mut command = make(&path);
-        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let log = Log::read(child.stderr.take());
         Self { child, log, admin: None, folder }
