@@ -71,7 +71,6 @@ fn case_t15_a_foreign_occupant_is_named_with_every_other_error() {
     sharing.set_reuse_port(true).unwrap();
     sharing.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     sharing.listen(8).unwrap();
-    let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let taken = [plain.local_addr().unwrap(), sharing.local_addr().unwrap().as_socket().unwrap()];
     let dns = name_server(&[]);
     let nodes = listener_at("plain", "echo", "127.0.0.1", taken[0].port(), "")
@@ -92,7 +91,6 @@ fn case_t15_a_foreign_occupant_is_named_with_every_other_error() {
     line_with(&["\"sharing\"", "port", &taken[1].to_string(), "in use"]);
     line_with(&["\"elsewhere\"", "192.0.2.1"]);
     line_with(&["\"lost\"", "address", "nobody.example"]);
-    let _ = admin;
 }
 
 #[test]

@@ -11,6 +11,12 @@ impl SilentServer {
         Self(UdpSocket::bind("127.0.0.1:0").expect("a free port"))
     }
 
+    /// Waits for the first question.
+    pub fn asked(&self) {
+        self.0.set_read_timeout(Some(super::PATIENCE)).expect("a timeout");
+        self.0.recv_from(&mut [0; 512]).expect("a question");
+    }
+
     /// Where it does not answer.
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("an address")

@@ -86,7 +86,9 @@ pub fn command(config: &Path) -> Command {
 pub fn run_to_end(file: &str) -> (Option<i32>, String) {
     let mut service = Service::spawn(file);
     let status = service.wait(PATIENCE);
-    (status.code(), service.log.whole())
+    let told = service.log.whole();
+    assert!(!told.contains("panicked"), "{told}");
+    (status.code(), told)
 }
 
 /// A running `lineway`, killed when it is dropped.
