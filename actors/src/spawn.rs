@@ -26,8 +26,8 @@ pub struct PanicReport {
 /// `build` makes the actor; its context already has an address. When one of the actor's handlers
 /// or futures panics, that actor ends and no other: it is counted, the panic is logged, what the
 /// actor held is dropped, and then `on_panic` is called on the same thread. `Actor::stopping` and
-/// `Actor::stopped` are not called on an actor that panicked; what must happen at its end belongs
-/// into its `Drop` or into `on_panic`.
+/// `Actor::stopped` are not called on an actor that panicked, nor on one that ends with its
+/// runtime; what must happen at its end belongs into its `Drop` or into `on_panic`.
 ///
 /// # Panics
 /// Outside of a tokio `LocalSet`; and when `build` panics.
@@ -136,6 +136,10 @@ where
     A: Actor<Context = Context<A>>,
 {
     fn drop(&mut self) {
+        // The runtime ends, and the drop of a live actor would start or poll it once more.
+        if let Some(future) = &mut self.future {
+            future.ctx().terminate();
+        }
         if let Some(message) = self.drop_actor() {
             self.note(&message);
         }

@@ -32,15 +32,19 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     let Loaded { config, source } = loaded;
     let plan = Arc::new(config.plan.clone());
     let listen = config.admin.listen;
-    let server = admin::Server::bind(listen)
-        .map_err(|cause| BindError { address: listen, cause })
-        .context("[admin] listen")?;
+    let server = admin::Server::bind(listen).map_err(|cause| BindError { address: listen, cause });
     let workers = worker_count(&plan);
     let board = new_board(workers)?;
     let threads = start_workers(&board, workers, &plan.service.dns)?;
     let mut service = Service::new(board.clone(), threads, Arc::clone(&plan));
-    let bindings = service.bind(&plan, &inherited_sockets()).map_err(all_of)?;
-    resolve_names(&plan).await.map_err(all_of)?;
+    let bindings = service.bind(&plan, &inherited_sockets());
+    let names = resolve_names(&plan).await;
+    let (server, bindings) = match (server, bindings, names) {
+        (Ok(server), Ok(bindings), Ok(())) => (server, bindings),
+        (server, bindings, names) => {
+            return Err(all_of(server.err(), bindings.err(), names.err()));
+        }
+    };
     let shown: ShownPlan = Arc::new(RwLock::new(Arc::clone(&plan)));
     let address = server.local_addr();
     let context = main_thread::admin_context(&board, &service, &shown);
@@ -152,7 +156,13 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
 }
 
 /// All errors of a start, a line each.
-fn all_of(errors: Vec<StartError>) -> anyhow::Error {
-    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+fn all_of(
+    admin: Option<BindError>,
+    bindings: Option<Vec<StartError>>,
+    names: Option<Vec<StartError>>,
+) -> anyhow::Error {
+    let admin = admin.map(|error| format!("[admin] listen: {error}"));
+    let nodes = bindings.into_iter().chain(names).flatten().map(|error| error.to_string());
+    let lines: Vec<_> = admin.into_iter().chain(nodes).collect();
     anyhow!(lines.join("\nlineway: "))
 }

@@ -157,3 +157,34 @@ fn an_orderly_end_is_no_panic() {
         assert_eq!((lines.alive(), lines.panics()), (0, 0));
     });
 }
+
+/// Sleeps from its start on.
+struct Sleeper;
+
+impl Actor for Sleeper {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let sleep = tokio::time::sleep(std::time::Duration::from_secs(60));
+        ctx.spawn(sleep.into_actor(self));
+    }
+}
+
+#[test]
+fn actors_end_with_their_runtime_without_a_panic() {
+    let metrics = Metrics::new("1");
+    let build = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (runtime, local) = (build(), LocalSet::new());
+    let ran = local.block_on(&runtime, async {
+        let ran = start(ActorKind::Worker, metrics.actors(), |_| Sleeper, |_| {});
+        tokio::task::yield_now().await;
+        // This one has no turn before the end.
+        start(ActorKind::Worker, metrics.actors(), |_| Sleeper, |_| {});
+        ran
+    });
+    drop(runtime);
+    drop(local);
+    assert!(!ran.connected());
+    let workers = metrics.actors().kind(ActorKind::Worker);
+    assert_eq!((workers.alive.get(), workers.panics.get()), (0, 0));
+}
