@@ -35,8 +35,10 @@ impl Row {
         lineway: Option<f64>,
         must: Must,
     ) -> Self {
-        let ratio =
-            haproxy.zip(lineway).filter(|(peer, _)| *peer > 0.0).map(|(peer, ours)| ours / peer);
+        let ratio = haproxy
+            .zip(lineway)
+            .filter(|(peer, ours)| *peer > 0.0 && *ours > 0.0)
+            .map(|(peer, ours)| ours / peer);
         let (text, reached) = match must {
             Must::RatioAtLeast(limit) => {
                 (Some(format!("ratio >= {limit}")), ratio.map(|r| r >= limit))
