@@ -217,6 +217,11 @@ impl Health {
         lock(&self.inner.nodes).remove(name);
     }
 
+    /// Whether a node of this name was entered and not forgotten.
+    pub fn knows(&self, name: &str) -> bool {
+        lock(&self.inner.nodes).contains_key(name)
+    }
+
     /// What a scrape shows of readiness, for [`crate::metrics::Metrics::register`].
     pub fn collector(&self) -> Box<dyn Collector> {
         Box::new(Readiness::new(self.clone()))

@@ -194,6 +194,10 @@ impl Service {
         };
         let changes = diff(&self.plan, &plan);
         self.install(plan, bindings, false).await;
+        for node in &changes.removed {
+            self.board.health.forget_node(node);
+            self.board.supervisor.forget_node(node);
+        }
         self.board.metrics.supervisor().reloaded(ReloadResult::Applied, SystemTime::now());
         Ok(changes)
     }
@@ -209,7 +213,10 @@ impl Service {
             broadcast(&workers, Control::FinishRetired(FinishReason::Drain)).await;
             tokio::time::sleep(LAST_WORDS).await;
             for node in removed {
-                board.metrics.forget_node(&node);
+                // A later reload may have brought it back.
+                if !board.health.knows(&node) {
+                    board.metrics.forget_node(&node);
+                }
             }
         }
     }
