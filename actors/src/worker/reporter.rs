@@ -10,7 +10,7 @@ use crate::supervisor::{Outbox, SupervisorHandle};
 
 /// Reports of this time go in one message. Short against every deadline that is watched, long
 /// against the wake-up of a sleeping thread.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Gathers reports; they leave in order, in one message for all of a turn and more.
 pub struct Reporter {
