@@ -190,7 +190,11 @@ impl Listener {
                 self.out_of(AcceptError::Emfile, "descriptors are out");
                 continue;
             };
-            let accepted = self.acceptor.borrow_mut().poll_accept(cx);
+            let accepted = if self.retiring {
+                self.acceptor.borrow_mut().accept_waiting(cx)
+            } else {
+                self.acceptor.borrow_mut().poll_accept(cx)
+            };
             match accepted {
                 Poll::Pending if self.retiring => return Poll::Ready(()),
                 Poll::Pending => {

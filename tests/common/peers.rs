@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use socket2::{Domain, Socket, Type};
@@ -115,19 +116,22 @@ pub struct Reserved(Vec<Socket>);
 impl Reserved {
     /// Takes one free port.
     pub fn port() -> Self {
-        Self::ports(1)
+        Self(vec![bound(0).expect("a free port")])
     }
 
-    /// Takes free ports that follow each other.
+    /// Takes free ports that follow each other. They come from below the range that the system
+    /// takes ports of clients from: there every other one may be in use.
     pub fn ports(count: u16) -> Self {
-        loop {
-            let first = bound(0).expect("a free port");
-            let start = port_of(&first);
-            let more = (1..count).map(|n| bound(start.checked_add(n)?));
-            if let Some(more) = more.collect::<Option<Vec<_>>>() {
-                return Self(std::iter::once(first).chain(more).collect());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        for _ in 0..1000 {
+            let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id());
+            let start = u16::try_from(20_000 + turn % 1000 * 10).expect("a port");
+            let sockets = (0..count).map(|n| bound(start + n));
+            if let Some(sockets) = sockets.collect() {
+                return Self(sockets);
             }
         }
+        panic!("no free ports");
     }
 
     /// The address of the first.
@@ -143,9 +147,11 @@ fn port_of(socket: &Socket) -> u16 {
 
 fn bound(port: u16) -> Option<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    socket.set_reuse_address(true).expect("an option");
     let address = SocketAddr::from(([127, 0, 0, 1], port));
-    socket.bind(&address.into()).is_ok().then_some(socket)
+    socket.bind(&address.into()).ok()?;
+    // Only afterwards: two such sockets could have one port.
+    socket.set_reuse_address(true).expect("an option");
+    Some(socket)
 }
 
 /// A listening socket with a full backlog: it answers no further connection.

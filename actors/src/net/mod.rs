@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::LocalBoxFuture;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -208,5 +209,34 @@ impl Acceptor {
             }
             Self::Other(listener) => listener.poll_accept(cx),
         }
+    }
+
+    /// The next of the connections that wait already, pending when there is none (T01). It asks
+    /// the kernel itself: the runtime hears of a connection only when it looks for events again.
+    ///
+    /// # Errors
+    /// As `accept(2)`.
+    pub fn accept_waiting(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<(Socket, SocketAddr)>> {
+        let listener = match self {
+            Self::Tcp(listener) => listener,
+            Self::Other(listener) => return listener.poll_accept(cx),
+        };
+        let accepted = loop {
+            match SockRef::from(&*listener).accept() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                accepted => break accepted,
+            }
+        };
+        let (socket, peer) = match accepted {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            accepted => accepted?,
+        };
+        socket.set_nonblocking(true)?;
+        let stream = TcpStream::from_std(socket.into())?;
+        let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Poll::Ready(Ok((Socket::Tcp(stream), peer)))
     }
 }
