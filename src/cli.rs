@@ -42,6 +42,12 @@ enum Command {
     Check(ConfigArgs),
     /// List the live lines of a running service.
     Lines(LinesArgs),
+    /// Put load on a service, or be the peer behind it.
+    Load {
+        /// Which kind of load.
+        #[command(subcommand)]
+        kind: Load,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -52,6 +58,13 @@ enum Command {
         /// The page of this command.
         command: Option<String>,
     },
+}
+
+/// Kinds of load.
+#[derive(Debug, Subcommand)]
+enum Load {
+    /// TCP: streams, connects, pings or idle connections.
+    Tcp(crate::load::tcp::Args),
 }
 
 /// Which configuration.
@@ -114,6 +127,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => start(&args.after(cli.config)),
         Some(Command::Check(args)) => check(&args.after(cli.config)),
         Some(Command::Lines(args)) => lines(args, cli.config),
+        Some(Command::Load { kind: Load::Tcp(args) }) => finish(crate::load::tcp::run(&args)),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man { command }) => manual(command.as_deref()),
     }

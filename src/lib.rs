@@ -9,6 +9,7 @@ pub mod chain;
 pub mod cli;
 pub mod config;
 pub mod lines;
+pub mod load;
 pub mod log;
 pub mod run;
 pub mod suggest;

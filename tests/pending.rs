@@ -90,7 +90,7 @@ const RACED: Duration = Duration::from_secs(2);
 
 #[test]
 fn tcp_t10_the_addresses_of_a_name_are_raced() {
-    let hosts = [Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2)];
+    let hosts = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)];
     // Whichever address comes first, it is once the one that does not answer.
     for (silent, echo) in [(hosts[0], hosts[1]), (hosts[1], hosts[0])] {
         let (_silent, port) = silent_and_echo(silent, echo);

@@ -31,6 +31,9 @@ const FULL: Duration = Duration::from_millis(50);
 /// How long accepting rests when descriptors or memory are out: at first, and at most (T02).
 const REST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 
+/// At most one log line about a rest in this time.
+const WARN_EVERY: Duration = Duration::from_secs(30);
+
 /// A line and its two sockets.
 const DESCRIPTORS: u16 = 2;
 
@@ -108,6 +111,7 @@ pub struct Listener {
     rest: Pin<Box<Sleep>>,
     resting: bool,
     failures: u32,
+    warned: Option<Instant>,
     retiring: bool,
 }
 
@@ -135,6 +139,7 @@ impl Listener {
             rest: Box::pin(tokio::time::sleep_until(Instant::now())),
             resting: false,
             failures: 0,
+            warned: None,
             retiring: false,
         };
         listener.switch(chain);
@@ -241,9 +246,14 @@ impl Listener {
     fn out_of(&mut self, error: AcceptError, cause: &str) {
         self.chain.entry.metrics.accept_error(error);
         if self.failures == 0 {
+            self.health.not_ready("out of file descriptors");
+        }
+        // Where clients come and go at the limit, each of them is an outage of its own.
+        let now = Instant::now();
+        if self.warned.is_none_or(|at| now.duration_since(at) >= WARN_EVERY) {
+            self.warned = Some(now);
             let node = &self.chain.entry.plan.name;
             tracing::warn!(%node, worker = self.worker.index, cause, "accepting rests");
-            self.health.not_ready("out of file descriptors");
         }
         self.failures = self.failures.saturating_add(1);
         self.rest((REST[0] * self.failures.min(16)).min(REST[1]));
@@ -251,7 +261,7 @@ impl Listener {
 
     fn recovered(&mut self) {
         if std::mem::take(&mut self.failures) > 0 {
-            tracing::info!(node = %self.chain.entry.plan.name, "accepting again");
+            tracing::debug!(node = %self.chain.entry.plan.name, "accepting again");
             self.health.ready();
         }
     }

@@ -1,6 +1,5 @@
 //! The start of a run: workers, sockets, names, admin interface.
 
-use std::future::poll_fn;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::{Arc, RwLock};
@@ -10,7 +9,7 @@ use actix_rt::Arbiter;
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::future::join_all;
 use lineway_actors::descriptors::Descriptors;
-use lineway_actors::dns::{DnsError, Names, Resolver, Wanted};
+use lineway_actors::dns::{DnsError, Names, Resolver};
 use lineway_actors::health::{Health, ProcessReason};
 use lineway_actors::line::Testers;
 use lineway_actors::metrics::Metrics;
@@ -20,6 +19,7 @@ use lineway_actors::registry::Registry;
 use lineway_actors::service::{Service, StartCause, StartError};
 use lineway_actors::settings::{DnsSettings, Host, NodeSettings, Plan};
 use lineway_actors::supervisor;
+use lineway_actors::wire::dial::Families;
 use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
 
 use super::{Running, ShownPlan, main_thread};
@@ -132,7 +132,7 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
             Host::Name(name) => Some(Arc::clone(name)),
             Host::Ip(_) => None,
         });
-        let wanted = Wanted::of(settings.domain_strategy);
+        let wanted = Families::from(settings.domain_strategy);
         let setting = if settings.targets.len() > 1 { "addresses" } else { "address" };
         names_of.map(|name| (Arc::clone(&node.name), setting, name, wanted)).collect()
     });
@@ -140,8 +140,8 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
         let mut lookup = names.lookup(&name, wanted);
         async move {
             let mut why = DnsError::NotFound;
-            while let Some(answer) = poll_fn(|cx| lookup.poll_next(cx)).await {
-                match answer.addresses {
+            while let Some(answer) = lookup.next().await {
+                match answer.result {
                     Ok(list) if !list.is_empty() => return None,
                     Ok(_) => {}
                     Err(error) => why = error,

@@ -4,7 +4,7 @@
 //! attempt or the one outcome goes out.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -19,6 +19,50 @@ pub const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
 /// Addresses that one race tries at most.
 pub const MOST_ADDRESSES: usize = 16;
+
+/// An address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4, record type A.
+    V4,
+    /// IPv6, record type AAAA.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub const fn of(address: &IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+}
+
+/// Which families of a name are used, and which comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Families {
+    /// The family whose addresses come first.
+    pub first: Family,
+    /// Whether the other family is used too.
+    pub both: bool,
+}
+
+impl Families {
+    /// Whether addresses of `family` are used.
+    pub fn contains(self, family: Family) -> bool {
+        self.both || family == self.first
+    }
+}
 
 /// Why no address answered; the first words are the more telling ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
@@ -62,6 +106,8 @@ pub enum Step {
 /// One of the places to connect to, with the answers of its name.
 #[derive(Debug, Default)]
 struct Target {
+    /// The family that is tried first; of no meaning for a place that needs no name.
+    first: Option<Family>,
     /// Addresses not tried yet: of the preferred family, of the other one.
     waiting: [VecDeque<SocketAddr>; 2],
     /// Answers that have not come yet: of the preferred family, of the other one.
@@ -92,16 +138,6 @@ pub struct Dial {
     error: Option<DialError>,
 }
 
-/// Which of a target's two answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Family {
-    /// The family that is tried first.
-    Preferred = 0,
-    /// The other one.
-    Other = 1,
-}
-
 impl Dial {
     /// A race that must be decided by `deadline`.
     pub fn new(deadline: Instant) -> Self {
@@ -122,10 +158,10 @@ impl Dial {
         self.targets.push(target);
     }
 
-    /// A place whose name is being resolved; `asked` says which families will be answered. Gives
-    /// the target's number for [`Self::answer`].
-    pub fn add_name(&mut self, asked: [bool; 2]) -> usize {
-        self.targets.push(Target { asked, ..Target::default() });
+    /// A place whose name is being resolved. Gives the target's number for [`Self::answer`].
+    pub fn add_name(&mut self, families: Families) -> usize {
+        let asked = [true, families.both];
+        self.targets.push(Target { first: Some(families.first), asked, ..Target::default() });
         self.targets.len() - 1
     }
 
@@ -140,12 +176,13 @@ impl Dial {
         let Some(target) = self.targets.get_mut(target) else {
             return;
         };
-        target.asked[family as usize] = false;
+        let family = usize::from(target.first != Some(family));
+        target.asked[family] = false;
         match answer {
             Ok(addresses) => {
-                let room = MOST_ADDRESSES.saturating_sub(target.waiting[family as usize].len());
-                target.waiting[family as usize].extend(addresses.iter().take(room));
-                if family == Family::Other && target.asked[0] && !addresses.is_empty() {
+                let room = MOST_ADDRESSES.saturating_sub(target.waiting[family].len());
+                target.waiting[family].extend(addresses.iter().take(room));
+                if family == 1 && target.asked[0] && !addresses.is_empty() {
                     target.hold = Some(now + RESOLUTION_DELAY);
                 }
             }

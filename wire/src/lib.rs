@@ -8,6 +8,7 @@
 
 pub mod dial;
 pub mod line;
+pub mod select;
 pub mod tester;
 pub mod units;
 pub mod weighted;

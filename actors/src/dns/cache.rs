@@ -1,141 +1,183 @@
-//! Answers that are still good (T10): within their TTL, bounded in number.
+//! Answers within their lifetime.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Addresses, DnsError, Family};
+use lineway_wire::dial::Family;
+use tokio::time::Instant;
 
-/// No answer is kept longer, whatever its TTL.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+use super::{Addresses, DnsError};
 
-/// No denial is kept longer (RFC 2308 allows hours; people who just made a name do not).
-const LONGEST_DENIAL: Duration = Duration::from_secs(30);
+/// Names that one worker keeps answers of.
+const MAX_NAMES: usize = 4_096;
 
-/// How many answers are kept.
-const KEPT: usize = 4096;
+/// The longest lifetime of an answer with addresses, whatever its TTL says.
+const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-type Key = (Arc<str>, Family);
+/// The longest lifetime of an answer without addresses; RFC 2308 5 allows more.
+const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
+
+/// How long a failure is kept, and how young an answer is that nobody can distrust: however many
+/// lines fail, a name is asked for about once a second at most.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Answers by name and family, bounded in number.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    names: HashMap<Arc<str>, [Option<Entry>; 2]>,
+}
 
 #[derive(Debug)]
-struct Kept {
-    answer: Result<Addresses, DnsError>,
+struct Entry {
+    result: Result<Addresses, DnsError>,
+    since: Instant,
     until: Instant,
 }
 
-/// Answers by name and family.
-#[derive(Debug, Default)]
-pub(super) struct Cache {
-    answers: HashMap<Key, Kept>,
-}
-
 impl Cache {
-    /// A kept answer that is still good.
-    pub(super) fn get(&self, key: &Key, now: Instant) -> Option<Result<Addresses, DnsError>> {
-        self.answers.get(key).filter(|kept| now < kept.until).map(|kept| kept.answer.clone())
+    /// The answer for `family`, if it is still within its lifetime.
+    pub(super) fn get(
+        &self,
+        name: &str,
+        family: Family,
+        now: Instant,
+    ) -> Option<Result<Addresses, DnsError>> {
+        let entry = self.names.get(name)?[family as usize].as_ref()?;
+        (now < entry.until).then(|| entry.result.clone())
     }
 
-    /// Keeps an answer for its TTL; one of 0 is used once and not kept. A failure of the servers
-    /// is no answer.
+    /// Keeps an answer for `ttl` within the limits of its kind; a TTL of 0 is for one use and not
+    /// kept.
     pub(super) fn put(
         &mut self,
-        key: Key,
-        answer: Result<Addresses, DnsError>,
+        name: &Arc<str>,
+        family: Family,
+        result: Result<Addresses, DnsError>,
         ttl: Duration,
         now: Instant,
     ) {
-        let longest = match answer {
-            Ok(_) => LONGEST,
-            Err(DnsError::NotFound) => LONGEST_DENIAL,
-            Err(_) => return,
+        let limit = match &result {
+            Ok(addresses) if !addresses.is_empty() => MAX_TTL,
+            Ok(_) | Err(DnsError::NotFound) => MAX_NEGATIVE_TTL,
+            Err(DnsError::Failed) => SHORT,
         };
-        let ttl = ttl.min(longest);
+        let ttl = ttl.min(limit);
         if ttl.is_zero() {
             return;
         }
-        if self.answers.len() >= KEPT && !self.answers.contains_key(&key) {
+        if !self.names.contains_key(name) {
             self.make_room(now);
         }
-        self.answers.insert(key, Kept { answer, until: now + ttl });
+        let families = self.names.entry(Arc::clone(name)).or_default();
+        families[family as usize] = Some(Entry { result, since: now, until: now + ttl });
     }
 
-    /// Forgets what is kept of a name.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.answers.retain(|(kept, _), _| **kept != *name);
+    /// Forgets the addresses of a name, unless they are fresh.
+    pub(super) fn distrust(&mut self, name: &str, now: Instant) {
+        if let Some(families) = self.names.get_mut(name) {
+            for family in families {
+                family.take_if(|entry| now.duration_since(entry.since) >= SHORT);
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.names.clear();
     }
 
     fn make_room(&mut self, now: Instant) {
-        self.answers.retain(|_, kept| now < kept.until);
-        if self.answers.len() >= KEPT {
-            let soonest = self.answers.iter().min_by_key(|(_, kept)| kept.until);
-            if let Some(key) = soonest.map(|(key, _)| key.clone()) {
-                self.answers.remove(&key);
+        if self.names.len() < MAX_NAMES {
+            return;
+        }
+        self.names.retain(|_, families| until(families).is_some_and(|until| now < until));
+        if self.names.len() >= MAX_NAMES {
+            let soonest = self.names.iter().min_by_key(|(_, families)| until(families));
+            if let Some(name) = soonest.map(|(name, _)| Arc::clone(name)) {
+                self.names.remove(&name);
             }
         }
     }
 }
 
+/// When the last answer of a name is over.
+fn until(families: &[Option<Entry>; 2]) -> Option<Instant> {
+    families.iter().flatten().map(|entry| entry.until).max()
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
-    use std::time::{Duration, Instant};
 
-    use super::{Cache, KEPT};
-    use crate::dns::{Addresses, DnsError, Family};
+    use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
+    const NOTHING: [IpAddr; 0] = [];
 
-    fn key(name: &str) -> super::Key {
-        (name.into(), Family::V4)
+    fn addresses(last: u8) -> Addresses {
+        [IpAddr::from([127, 0, 0, last])].into()
     }
 
-    fn one() -> Addresses {
-        [IpAddr::from([192, 0, 2, 1])].into_iter().collect()
-    }
-
-    #[test]
-    fn tcp_t10_an_answer_is_good_for_its_ttl_and_no_longer() {
-        let now = Instant::now();
-        let mut cache = Cache::default();
-        cache.put(key("a"), Ok(one()), SECOND, now);
-        assert_eq!(cache.get(&key("a"), now), Some(Ok(one())));
-        assert_eq!(cache.get(&key("a"), now + SECOND), None);
-        cache.put(key("b"), Ok(one()), Duration::ZERO, now);
-        assert_eq!(cache.get(&key("b"), now), None, "a TTL of 0 is used once");
+    fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
     }
 
     #[test]
-    fn tcp_t10_a_denial_is_kept_for_half_a_minute_at_most_and_a_failure_never() {
+    fn tcp_t10_answers_live_as_long_as_their_kind_may() {
         let now = Instant::now();
-        let mut cache = Cache::default();
-        cache.put(key("a"), Err(DnsError::NotFound), 3600 * SECOND, now);
-        assert_eq!(cache.get(&key("a"), now + 29 * SECOND), Some(Err(DnsError::NotFound)));
-        assert_eq!(cache.get(&key("a"), now + 30 * SECOND), None);
-        cache.put(key("b"), Err(DnsError::Failed), SECOND, now);
-        assert_eq!(cache.get(&key("b"), now), None);
-    }
-
-    #[test]
-    fn case_t25_a_distrusted_name_is_asked_again() {
-        let now = Instant::now();
-        let mut cache = Cache::default();
-        cache.put(key("a"), Ok(one()), SECOND, now);
-        cache.put(key("b"), Ok(one()), SECOND, now);
-        cache.forget("a");
-        assert_eq!(cache.get(&key("a"), now), None);
-        assert!(cache.get(&key("b"), now).is_some());
-    }
-
-    #[test]
-    fn the_cache_is_bounded_and_the_soonest_to_end_goes_first() {
-        let now = Instant::now();
-        let mut cache = Cache::default();
-        for n in 0..=KEPT {
-            let ttl = SECOND * u32::try_from(n + 1).unwrap();
-            cache.put(key(&n.to_string()), Ok(one()), ttl, now);
+        let name: Arc<str> = "dest.test".into();
+        for (result, ttl, lives) in [
+            (Ok(addresses(1)), secs(5), secs(5)),
+            (Ok(addresses(1)), secs(u64::from(u32::MAX)), MAX_TTL),
+            (Ok(NOTHING.into()), secs(3_600), MAX_NEGATIVE_TTL),
+            (Err(DnsError::NotFound), secs(3_600), MAX_NEGATIVE_TTL),
+            (Err(DnsError::NotFound), secs(7), secs(7)),
+            (Err(DnsError::Failed), secs(3_600), SHORT),
+        ] {
+            let mut cache = Cache::default();
+            cache.put(&name, Family::V4, result.clone(), ttl, now);
+            let last = now + lives - Duration::from_millis(1);
+            assert_eq!(cache.get(&name, Family::V4, last), Some(result));
+            assert_eq!(cache.get(&name, Family::V4, now + lives), None);
+            assert_eq!(cache.get(&name, Family::V6, now), None);
         }
-        assert_eq!(cache.answers.len(), KEPT);
-        assert_eq!(cache.get(&key("0"), now), None);
-        assert!(cache.get(&key("1"), now).is_some());
+    }
+
+    #[test]
+    fn tcp_t10_a_ttl_of_zero_is_not_kept() {
+        let now = Instant::now();
+        let mut cache = Cache::default();
+        cache.put(&"a".into(), Family::V4, Ok(addresses(1)), secs(0), now);
+        assert_eq!(cache.get("a", Family::V4, now), None);
+    }
+
+    #[test]
+    fn case_t25_a_distrusted_answer_is_forgotten_unless_it_is_fresh() {
+        let now = Instant::now();
+        let mut cache = Cache::default();
+        cache.put(&"a".into(), Family::V4, Ok(addresses(1)), secs(60), now);
+        cache.distrust("a", now + SHORT / 2);
+        assert!(cache.get("a", Family::V4, now + SHORT / 2).is_some());
+        cache.distrust("a", now + SHORT);
+        assert_eq!(cache.get("a", Family::V4, now + SHORT), None);
+    }
+
+    #[test]
+    fn tcp_t10_the_cache_is_bounded_and_loses_what_ends_first() {
+        let now = Instant::now();
+        let mut cache = Cache::default();
+        for n in 0..MAX_NAMES as u64 {
+            let name: Arc<str> = format!("n{n}").into();
+            cache.put(&name, Family::V4, Ok(addresses(1)), secs(10 + n), now);
+        }
+        cache.put(&"more".into(), Family::V4, Ok(addresses(2)), secs(5), now);
+        assert_eq!(cache.names.len(), MAX_NAMES);
+        assert_eq!(cache.get("n0", Family::V4, now), None);
+        assert!(cache.get("n1", Family::V4, now).is_some());
+        // With the first ones over, they make room and nothing else goes.
+        let later = now + secs(100);
+        cache.put(&"later".into(), Family::V4, Ok(addresses(3)), secs(5), later);
+        assert!(cache.names.len() < MAX_NAMES);
+        assert!(cache.get("n91", Family::V4, later).is_some());
     }
 }

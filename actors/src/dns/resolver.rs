@@ -1,196 +1,260 @@
-//! The stub resolver of one worker.
+//! The resolver of one worker.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{LocalBoxFuture, Shared, WeakShared};
+use futures_util::FutureExt;
+use futures_util::future::{LocalBoxFuture, WeakShared};
+use lineway_wire::dial::{Families, Family};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use super::ask::ask;
 use super::cache::Cache;
-use super::files::{Hosts, ResolvConf, Watched};
-use super::message::Reply;
-use super::{Addresses, DnsError, Family, Lookup, Names, Wanted};
+use super::exchange::Exchange;
+use super::lookup::{Part, Question};
+use super::system::{Hosts, Servers, SystemFiles, Watched};
+use super::{Addresses, Answer, DnsError, Lookup, Names};
 use crate::settings::DnsSettings;
-use crate::worker::timers::now;
 
-/// Questions under way at the same time; more wait in order.
-const AT_ONCE: usize = 256;
+/// Questions that are asked at the same time; more wait in order.
+const MAX_QUESTIONS: usize = 256;
 
-/// Rounds over all servers before a name is given up.
-const ROUNDS: usize = 2;
+/// How often the system's files are looked at, when a name is asked for.
+const FILES_PERIOD: Duration = Duration::from_secs(1);
 
-/// Aliases that are followed from answer to answer.
-const MOST_ALIASES: usize = 8;
-
-type Answered = Result<Addresses, DnsError>;
-type Asking = LocalBoxFuture<'static, Answered>;
-type Key = (Arc<str>, Family);
-
-/// Resolves names by the machine's files and name servers (T10).
+/// A stub resolver with a cache, one for each worker; a clone is the same resolver.
 ///
-/// Names that are asked for at the same time share one question. It ends with the last lookup that
-/// wants it, so that a line that is gone costs nothing more.
+/// In this order: `localhost` is always this host (RFC 6761 6.3), names of the `hosts` file have
+/// what the file says, then the cache, then the servers. With `servers` configured the system's
+/// `resolv.conf` is not read, its search list neither.
+///
+/// A question runs while a lookup that wants it is polled, and ends with the last of them; it
+/// needs no task of its own.
 #[derive(Clone)]
 pub struct Resolver {
     inner: Rc<Inner>,
 }
 
 struct Inner {
-    servers: Vec<SocketAddr>,
     timeout: Duration,
-    conf: RefCell<Watched<ResolvConf>>,
-    hosts: RefCell<Watched<Hosts>>,
+    system: RefCell<System>,
     cache: RefCell<Cache>,
-    asked: RefCell<HashMap<Key, WeakShared<Asking>>>,
-    places: Semaphore,
+    /// Questions on their way.
+    asking: RefCell<HashMap<Key, WeakShared<Asked>>>,
+    slots: Semaphore,
+    /// See [`Exchange::first`].
+    first: Cell<usize>,
+    loopback: [Addresses; 2],
+}
+
+type Key = (Arc<str>, Family);
+type Asked = LocalBoxFuture<'static, Result<Addresses, DnsError>>;
+
+/// What the files say.
+struct System {
+    servers: Rc<Servers>,
+    hosts: Hosts,
+    /// `None` with configured servers.
+    resolv_conf: Option<Watched>,
+    hosts_file: Watched,
+    next_look: Option<Instant>,
 }
 
 impl Resolver {
-    /// A resolver with nothing kept.
+    /// A resolver that asks the configured servers, or those of the system.
     pub fn new(settings: &DnsSettings) -> Self {
+        Self::with_files(settings, SystemFiles::default())
+    }
+
+    /// A resolver that reads other files than the system's.
+    pub fn with_files(settings: &DnsSettings, files: SystemFiles) -> Self {
+        let configured = !settings.servers.is_empty();
+        let servers =
+            if configured { Servers::new(settings.servers.clone()) } else { Servers::parse("") };
+        let system = System {
+            servers: Rc::new(servers),
+            hosts: Hosts::default(),
+            resolv_conf: (!configured).then(|| Watched::new(files.resolv_conf)),
+            hosts_file: Watched::new(files.hosts),
+            next_look: None,
+        };
+        let v4 = [Ipv4Addr::LOCALHOST.into()].into();
+        let v6 = [Ipv6Addr::LOCALHOST.into()].into();
         Self {
             inner: Rc::new(Inner {
-                servers: settings.servers.clone(),
                 timeout: settings.timeout.duration(),
-                conf: RefCell::new(Watched::new("/etc/resolv.conf", ResolvConf::parse)),
-                hosts: RefCell::new(Watched::new("/etc/hosts", Hosts::parse)),
+                system: RefCell::new(system),
                 cache: RefCell::default(),
-                asked: RefCell::default(),
-                places: Semaphore::new(AT_ONCE),
+                asking: RefCell::default(),
+                slots: Semaphore::new(MAX_QUESTIONS),
+                first: Cell::new(0),
+                loopback: [v4, v6],
             }),
         }
     }
 
-    fn family(&self, lookup: Lookup, preferred: bool, key: Key) -> Lookup {
-        if let Some(answer) = self.inner.local(&key.0, key.1) {
-            return lookup.known(preferred, answer);
-        }
-        if let Some(answer) = self.inner.cache.borrow().get(&key, now()) {
-            return lookup.known(preferred, answer);
-        }
-        lookup.asked(preferred, self.question(key).boxed_local())
+    /// Questions on their way.
+    pub fn questions(&self) -> usize {
+        self.inner.asking.borrow().len()
     }
 
-    /// The question that is under way, or one that begins when it is first polled.
-    fn question(&self, key: Key) -> Shared<Asking> {
-        let mut asked = self.inner.asked.borrow_mut();
-        if let Some(shared) = asked.get(&key).and_then(WeakShared::upgrade) {
-            return shared;
+    fn part(&self, name: &Arc<str>, family: Family, now: Instant) -> Part {
+        match self.inner.known(name, family, now) {
+            Some(result) => Part::Ready(Answer { family, result }),
+            None => Part::Asking(family, self.question(name, family)),
         }
-        asked.retain(|_, question| question.upgrade().is_some());
-        let (inner, own) = (Rc::clone(&self.inner), key.clone());
-        let question = async move { inner.resolve(own).await }.boxed_local().shared();
+    }
+
+    /// The question that is on its way, or a fresh one.
+    fn question(&self, name: &Arc<str>, family: Family) -> Question {
+        let key = (Arc::clone(name), family);
+        let running = self.inner.asking.borrow().get(&key).cloned();
+        if let Some(question) = running.and_then(|weak| weak.upgrade()) {
+            return question;
+        }
+        let entry = AskingEntry { inner: Rc::clone(&self.inner), key: key.clone() };
+        let question =
+            async move { entry.inner.ask(&entry.key.0, family).await }.boxed_local().shared();
         if let Some(weak) = question.downgrade() {
-            asked.insert(key, weak);
+            self.inner.asking.borrow_mut().insert(key, weak);
         }
         question
     }
 }
 
-impl std::fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver").field("servers", &self.inner.servers).finish_non_exhaustive()
-    }
-}
-
 impl Names for Resolver {
-    fn lookup(&self, name: &Arc<str>, wanted: Wanted) -> Lookup {
-        wanted.families().fold(Lookup::new(), |lookup, (preferred, family)| {
-            self.family(lookup, preferred, (Arc::clone(name), family))
-        })
+    fn lookup(&self, name: &Arc<str>, families: Families) -> Lookup {
+        let now = Instant::now();
+        self.inner.look_at_files(now);
+        let first = self.part(name, families.first, now);
+        let second =
+            if families.both { self.part(name, families.first.other(), now) } else { Part::Done };
+        Lookup::new(first, second)
     }
 
     fn distrust(&self, name: &str) {
-        self.inner.cache.borrow_mut().forget(name);
+        let now = Instant::now();
+        self.inner.cache.borrow_mut().distrust(name, now);
     }
 }
 
 impl Inner {
-    /// What needs no name server: loopback names (RFC 6761 6.3) and `/etc/hosts`.
-    fn local(&self, name: &str, family: Family) -> Option<Answered> {
+    /// What needs no server.
+    fn known(
+        &self,
+        name: &str,
+        family: Family,
+        now: Instant,
+    ) -> Option<Result<Addresses, DnsError>> {
         if name == "localhost" || name.ends_with(".localhost") {
-            let ip = match family {
-                Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
-                Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            };
-            return Some(Ok([ip].into_iter().collect()));
+            return Some(Ok(self.loopback[family as usize].clone()));
         }
-        let found = self.hosts.borrow_mut().get().find(name, family)?;
-        Some(if found.is_empty() { Err(DnsError::NotFound) } else { Ok(found) })
+        if let Some(addresses) = self.system.borrow().hosts.get(name, family) {
+            return Some(Ok(addresses));
+        }
+        self.cache.borrow().get(name, family, now)
     }
 
-    async fn resolve(self: Rc<Self>, key: Key) -> Answered {
-        let Ok(_place) = self.places.acquire().await else {
-            return Err(DnsError::TooMany);
+    async fn ask(&self, name: &Arc<str>, family: Family) -> Result<Addresses, DnsError> {
+        let Ok(_slot) = self.slots.acquire().await else {
+            return Err(DnsError::Failed); // never: the semaphore is not closed
         };
-        let (name, family) = &key;
-        let mut result = (Err(DnsError::NotFound), Duration::ZERO);
-        for candidate in self.candidates(name) {
-            result = self.follow(candidate, *family).await;
-            if result.0 != Err(DnsError::NotFound) {
-                break;
-            }
+        let servers = Rc::clone(&self.system.borrow().servers);
+        let exchange = Exchange { servers: &servers, timeout: self.timeout, first: &self.first };
+        let (result, ttl) = exchange.resolve(name, family).await;
+        let now = Instant::now();
+        let mut cache = self.cache.borrow_mut();
+        if result == Err(DnsError::NotFound) {
+            cache.put(name, family.other(), result.clone(), ttl, now);
         }
-        let (answer, ttl) = result;
-        self.cache.borrow_mut().put(key, answer.clone(), ttl, now());
-        answer
+        cache.put(name, family, result.clone(), ttl, now);
+        result
     }
 
-    /// The full names that a name may stand for: one without a dot is looked for in the search
-    /// domains first.
-    fn candidates(&self, name: &str) -> Vec<String> {
-        let mut conf = self.conf.borrow_mut();
-        let search = if name.contains('.') { &[] } else { conf.get().search.as_slice() };
-        let mut all: Vec<_> = search.iter().map(|domain| format!("{name}.{domain}")).collect();
-        all.push(name.to_owned());
-        all
-    }
-
-    /// Asks for a name, and for the names that it is an alias of.
-    async fn follow(&self, mut name: String, family: Family) -> (Answered, Duration) {
-        let mut ttl = Duration::MAX;
-        for _ in 0..MOST_ALIASES {
-            match self.ask_all(&name, family).await {
-                Reply::Found(addresses, good) => return (Ok(addresses), ttl.min(good)),
-                Reply::NotFound(good) => return (Err(DnsError::NotFound), ttl.min(good)),
-                Reply::Alias(other, good) => {
-                    ttl = ttl.min(good);
-                    name = other;
-                }
-                Reply::Truncated | Reply::Failed => break,
-            }
+    /// Reads what changed. Other name servers may know other things, so that nothing is kept.
+    fn look_at_files(&self, now: Instant) {
+        let mut system = self.system.borrow_mut();
+        if system.next_look.is_some_and(|next| now < next) {
+            return;
         }
-        (Err(DnsError::Failed), Duration::ZERO)
-    }
-
-    /// Asks the servers in turn until one has an answer.
-    async fn ask_all(&self, name: &str, family: Family) -> Reply {
-        let servers = self.servers();
-        for _ in 0..ROUNDS {
-            for server in &servers {
-                let reply = ask(*server, name, family, self.timeout).await;
-                if reply != Reply::Failed {
-                    return reply;
-                }
-            }
+        system.next_look = Some(now + FILES_PERIOD);
+        if let Some(text) = system.hosts_file.changed() {
+            system.hosts = Hosts::parse(&text);
         }
-        Reply::Failed
-    }
-
-    fn servers(&self) -> Vec<SocketAddr> {
-        if !self.servers.is_empty() {
-            return self.servers.clone();
+        let text = system.resolv_conf.as_mut().and_then(Watched::changed);
+        if let Some(text) = text {
+            system.servers = Rc::new(Servers::parse(&text));
+            self.first.set(0);
+            self.cache.borrow_mut().clear();
         }
-        let servers = self.conf.borrow_mut().get().servers.clone();
-        if servers.is_empty() { vec![(Ipv4Addr::LOCALHOST, 53).into()] } else { servers }
+    }
+}
+
+/// A question's place among those on their way; it is free again when the question ends.
+struct AskingEntry {
+    inner: Rc<Inner>,
+    key: Key,
+}
+
+impl Drop for AskingEntry {
+    fn drop(&mut self) {
+        self.inner.asking.borrow_mut().remove(&self.key);
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver").field("questions", &self.questions()).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use lineway_wire::units::Millis;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn tcp_t10_a_changed_resolv_conf_is_read_and_what_the_old_servers_said_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let resolv_conf = folder.path().join("resolv.conf");
+        let files =
+            SystemFiles { resolv_conf: resolv_conf.clone(), hosts: folder.path().join("hosts") };
+        std::fs::write(&resolv_conf, "nameserver 192.0.2.1").unwrap();
+        let settings = DnsSettings { servers: vec![], timeout: Millis::new(1_000) };
+        let names = Resolver::with_files(&settings, files);
+        let inner = &names.inner;
+        let first = |inner: &Inner| inner.system.borrow().servers.addresses[0].to_string();
+        inner.look_at_files(Instant::now());
+        assert_eq!(first(inner), "192.0.2.1:53");
+
+        let name = "dest.test".into();
+        let (minute, now) = (Duration::from_secs(60), Instant::now());
+        let mut cache = inner.cache.borrow_mut();
+        cache.put(&name, Family::V4, Ok([].into()), minute, now);
+        drop(cache);
+        std::fs::write(&resolv_conf, "nameserver 192.0.2.22").unwrap();
+        inner.look_at_files(now);
+        assert_eq!(first(inner), "192.0.2.1:53", "looked at too often");
+        inner.look_at_files(now + FILES_PERIOD);
+        assert_eq!(first(inner), "192.0.2.22:53");
+        assert_eq!(inner.known(&name, Family::V4, now), None);
+    }
+
+    #[test]
+    fn tcp_t10_configured_servers_are_the_only_ones() {
+        let settings = DnsSettings {
+            servers: vec![([192, 0, 2, 9], 5_353).into()],
+            timeout: Millis::new(1_000),
+        };
+        let names = Resolver::new(&settings);
+        let system = names.inner.system.borrow();
+        assert!(system.resolv_conf.is_none());
+        assert_eq!(*system.servers, Servers::new(settings.servers));
+    }
+}

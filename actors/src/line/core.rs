@@ -410,6 +410,11 @@ impl Line {
         if !self.ends.end_is_due(direction, queued) || !sink.is_up() {
             return;
         }
+        if self.ends.is_last(direction) && sink.ends_by_close() {
+            // Closing the socket, which comes next, says the same.
+            self.ends.passed(direction);
+            return;
+        }
         match sink.poll_end(cx) {
             Poll::Ready(Ok(())) => self.ends.passed(direction),
             Poll::Ready(Err(_)) => self.ends.sink_broke(direction),

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use lineway_wire::dial::{Dial, DialError, Family, Step};
+use lineway_wire::dial::{Dial, DialError, Families, Step};
 use lineway_wire::line::FinishReason;
 use smallvec::SmallVec;
 
 use super::chain::{Connector, Node, NodeRole};
 use super::core::OWN_LIMIT;
 use super::queue::ByteQueue;
-use crate::dns::{Answer, Lookup, Wanted};
+use crate::dns::{Answer, Lookup};
 use crate::metrics::DialResult;
 use crate::net::{Connecting, Socket};
 use crate::settings::Host;
@@ -59,11 +59,11 @@ impl Dialing {
             match &target.host {
                 Host::Ip(ip) => dial.add_address(SocketAddr::new(*ip, target.port.get())),
                 Host::Name(name) => {
-                    let wanted = Wanted::of(settings.domain_strategy);
+                    let families = Families::from(settings.domain_strategy);
                     lookups.push(Asked {
-                        target: dial.add_name([true, wanted.other.is_some()]),
+                        target: dial.add_name(families),
                         port: target.port.get(),
-                        lookup: worker.names.borrow().lookup(name, wanted),
+                        lookup: worker.names.borrow().lookup(name, families),
                         name: Arc::clone(name),
                     });
                 }
@@ -128,11 +128,10 @@ impl Dialing {
                 let Poll::Ready(answer) = asked.lookup.poll_next(cx) else {
                     return true;
                 };
-                let Some(Answer { preferred, addresses }) = answer else {
+                let Some(Answer { family, result }) = answer else {
                     return false;
                 };
-                let family = if preferred { Family::Preferred } else { Family::Other };
-                match addresses {
+                match result {
                     Ok(list) => {
                         let list: SmallVec<[SocketAddr; 8]> =
                             list.iter().map(|ip| SocketAddr::new(*ip, asked.port)).collect();

@@ -131,6 +131,11 @@ impl End {
         }
     }
 
+    /// True where closing passes an end of input on by itself: the kernel's TCP.
+    pub const fn ends_by_close(&self) -> bool {
+        matches!(self, Self::Socket(Socket::Tcp(_)))
+    }
+
     /// True for a connection, whose peer may reset it unseen while nobody reads.
     pub const fn is_socket(&self) -> bool {
         matches!(self, Self::Socket(_))

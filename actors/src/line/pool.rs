@@ -23,7 +23,7 @@ impl Pool {
         Self::default()
     }
 
-    /// An empty buffer of [`BUFFER`] bytes.
+    /// An empty buffer of the one size that the pool has.
     pub fn take(&self) -> BytesMut {
         self.free.borrow_mut().pop().unwrap_or_else(|| BytesMut::with_capacity(BUFFER))
     }

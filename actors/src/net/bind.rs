@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::ListenOptions;
-use super::options::apply;
+use super::options::{apply, keep_alive};
 
 /// An address can not be listened on (T03).
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,7 @@ pub fn inherit(
 pub fn reapply(socket: &impl AsFd, options: &ListenOptions) -> io::Result<()> {
     let socket = SockRef::from(socket);
     apply(&socket, &options.socket)?;
+    keep_alive(&socket)?;
     socket.listen(backlog(options))
 }
 
@@ -150,6 +151,7 @@ fn open(address: SocketAddr, options: &ListenOptions, shared: bool) -> io::Resul
         socket.set_only_v6(false)?;
     }
     apply(&socket, &options.socket)?;
+    keep_alive(&socket)?;
     socket.bind(&address.into())?;
     if !shared {
         // Two sockets with SO_REUSEADDR may share an address until one of them listens.

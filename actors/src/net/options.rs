@@ -35,6 +35,8 @@ pub struct ConnectOptions {
     pub source: Option<IpAddr>,
     /// `fastopen`.
     pub fastopen: bool,
+    /// No idle time ends the line: the kernel has to find out that the peer is gone.
+    pub keepalive: bool,
 }
 
 impl From<&TcpConnectorSettings> for ConnectOptions {
@@ -43,6 +45,7 @@ impl From<&TcpConnectorSettings> for ConnectOptions {
             socket: settings.socket.clone(),
             source: settings.source_ip,
             fastopen: settings.fastopen,
+            keepalive: settings.idle_timeout.limit().is_none(),
         }
     }
 }
@@ -50,7 +53,6 @@ impl From<&TcpConnectorSettings> for ConnectOptions {
 /// Applies what both sorts of sockets have.
 pub(super) fn apply(socket: &Socket, settings: &SocketSettings) -> io::Result<()> {
     SockRef::from(socket).set_tcp_nodelay(settings.nodelay)?;
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
     if let Some(mark) = settings.fwmark {
         socket.set_mark(mark)?;
     }
@@ -58,4 +60,9 @@ pub(super) fn apply(socket: &Socket, settings: &SocketSettings) -> io::Result<()
         socket.bind_device(Some(interface.as_bytes()))?;
     }
     Ok(())
+}
+
+/// Lets the kernel find out that a peer is gone.
+pub(super) fn keep_alive(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
-use super::options::apply;
+use super::options::{apply, keep_alive};
 use super::{ConnectOptions, Connecting, Network};
 
 /// `MSG_FASTOPEN` of Linux: connect and send in one call (RFC 7413).
@@ -27,6 +27,9 @@ impl Network for KernelNetwork {
         let kind = Type::STREAM.nonblocking();
         let socket = Socket::new(Domain::for_address(to), kind, Some(Protocol::TCP))?;
         apply(&socket, &options.socket)?;
+        if options.keepalive {
+            keep_alive(&socket)?;
+        }
         if let Some(source) = options.source {
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }

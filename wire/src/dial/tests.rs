@@ -3,8 +3,12 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::{ATTEMPT_DELAY, Dial, DialError, Family, MOST_ADDRESSES, RESOLUTION_DELAY, Step};
+use super::{
+    ATTEMPT_DELAY, Dial, DialError, Families, Family, MOST_ADDRESSES, RESOLUTION_DELAY, Step,
+};
 
+const BOTH: Families = Families { first: Family::V4, both: true };
+const ONE: Families = Families { first: Family::V4, both: false };
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn v4(last: u8) -> SocketAddr {
@@ -36,10 +40,10 @@ fn tcp_t10_one_address_is_tried_at_once_and_the_deadline_is_its_only_timer() {
 fn tcp_t10_families_alternate_with_a_delay_between_attempts() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, true]);
+    let name = dial.add_name(BOTH);
     assert_eq!(dial.step(now), Step::Wait);
-    dial.answer(now, name, Family::Preferred, Ok(&[v4(1), v4(2)]));
-    dial.answer(now, name, Family::Other, Ok(&[v6(1)]));
+    dial.answer(now, name, Family::V4, Ok(&[v4(1), v4(2)]));
+    dial.answer(now, name, Family::V6, Ok(&[v6(1)]));
     assert_eq!(start(dial.step(now)), v4(1));
     assert_eq!(dial.step(now), Step::Wait);
     assert_eq!(dial.next_wake(), now + ATTEMPT_DELAY);
@@ -62,12 +66,12 @@ fn tcp_t10_the_next_attempt_follows_a_failure_at_once() {
 fn tcp_t10_the_other_family_waits_a_little_for_the_preferred_one() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, true]);
-    dial.answer(now, name, Family::Other, Ok(&[v6(1)]));
+    let name = dial.add_name(BOTH);
+    dial.answer(now, name, Family::V6, Ok(&[v6(1)]));
     assert_eq!(dial.step(now), Step::Wait);
     assert_eq!(dial.next_wake(), now + RESOLUTION_DELAY);
     assert_eq!(start(dial.step(now + RESOLUTION_DELAY)), v6(1));
-    dial.answer(now + RESOLUTION_DELAY, name, Family::Preferred, Ok(&[v4(1)]));
+    dial.answer(now + RESOLUTION_DELAY, name, Family::V4, Ok(&[v4(1)]));
     assert_eq!(start(dial.step(now + RESOLUTION_DELAY + ATTEMPT_DELAY)), v4(1));
 }
 
@@ -75,9 +79,9 @@ fn tcp_t10_the_other_family_waits_a_little_for_the_preferred_one() {
 fn tcp_t10_an_empty_answer_of_the_preferred_family_is_not_waited_for() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, true]);
-    dial.answer(now, name, Family::Preferred, Ok(&[]));
-    dial.answer(now, name, Family::Other, Ok(&[v6(1)]));
+    let name = dial.add_name(BOTH);
+    dial.answer(now, name, Family::V4, Ok(&[]));
+    dial.answer(now, name, Family::V6, Ok(&[v6(1)]));
     assert_eq!(start(dial.step(now)), v6(1));
 }
 
@@ -85,9 +89,9 @@ fn tcp_t10_an_empty_answer_of_the_preferred_family_is_not_waited_for() {
 fn tcp_t12_all_refused_fails_at_once_with_the_most_telling_error() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, true]);
-    dial.answer(now, name, Family::Other, Err(DialError::NameNotFound));
-    dial.answer(now, name, Family::Preferred, Ok(&[v4(1), v4(2)]));
+    let name = dial.add_name(BOTH);
+    dial.answer(now, name, Family::V6, Err(DialError::NameNotFound));
+    dial.answer(now, name, Family::V4, Ok(&[v4(1), v4(2)]));
     assert_eq!(start(dial.step(now)), v4(1));
     dial.failed(DialError::Refused);
     assert_eq!(start(dial.step(now)), v4(2));
@@ -99,10 +103,10 @@ fn tcp_t12_all_refused_fails_at_once_with_the_most_telling_error() {
 fn case_t25_a_name_that_is_not_there_fails_as_soon_as_that_is_known() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, true]);
-    dial.answer(now, name, Family::Preferred, Err(DialError::NameNotFound));
+    let name = dial.add_name(BOTH);
+    dial.answer(now, name, Family::V4, Err(DialError::NameNotFound));
     assert_eq!(dial.step(now), Step::Wait);
-    dial.answer(now, name, Family::Other, Err(DialError::NameNotFound));
+    dial.answer(now, name, Family::V6, Err(DialError::NameNotFound));
     assert_eq!(dial.step(now), Step::Failed(DialError::NameNotFound));
 }
 
@@ -110,7 +114,7 @@ fn case_t25_a_name_that_is_not_there_fails_as_soon_as_that_is_known() {
 fn tcp_t12_the_deadline_holds_for_names_and_addresses_together() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    dial.add_name([true, false]);
+    dial.add_name(ONE);
     assert_eq!(dial.step(now + LIMIT), Step::Failed(DialError::Timeout));
 }
 
@@ -118,10 +122,10 @@ fn tcp_t12_the_deadline_holds_for_names_and_addresses_together() {
 fn a_later_target_waits_until_the_names_before_it_are_answered() {
     let now = Instant::now();
     let mut dial = Dial::new(now + LIMIT);
-    let name = dial.add_name([true, false]);
+    let name = dial.add_name(ONE);
     dial.add_address(v4(9));
     assert_eq!(dial.step(now), Step::Wait);
-    dial.answer(now, name, Family::Preferred, Err(DialError::NameFailed));
+    dial.answer(now, name, Family::V4, Err(DialError::NameFailed));
     assert_eq!(start(dial.step(now)), v4(9));
 }
 
@@ -136,7 +140,7 @@ proptest! {
         let begun = Instant::now();
         let mut now = begun;
         let mut dial = Dial::new(begun + LIMIT);
-        let name = dial.add_name([true, true]);
+        let name = dial.add_name(BOTH);
         dial.add_address(v4(200));
         let mut answers = answers.into_iter();
         let mut seen = Vec::new();
@@ -155,7 +159,7 @@ proptest! {
                     prop_assert!(dial.next_wake() > now || running > 0);
                     match answers.next() {
                         Some((preferred, count, good)) => {
-                            let family = if preferred { Family::Preferred } else { Family::Other };
+                            let family = if preferred { Family::V4 } else { Family::V6 };
                             let list: Vec<_> = (0..count)
                                 .map(|n| if preferred { v4(n) } else { v6(u16::from(n)) })
                                 .filter(|address| !seen.contains(address))

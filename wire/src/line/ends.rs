@@ -70,6 +70,11 @@ impl Ends {
         queued == 0 && self.ways[direction as usize] == Way::Ended
     }
 
+    /// True when the other direction's end was passed on already: with this one the line is over.
+    pub fn is_last(&self, direction: Direction) -> bool {
+        self.ways[direction.reverse() as usize] == Way::Passed
+    }
+
     /// Input of this direction ended in order.
     pub fn input_ended(&mut self, direction: Direction) {
         let way = self.way(direction);

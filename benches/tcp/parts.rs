@@ -1,0 +1,224 @@
+//! The measurements.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+
+use crate::Args;
+use crate::proxy::{Backends, Kind, Proxy};
+use crate::table::{Must, Row};
+
+/// Time for a proxy to come to rest before its memory is read.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Connections of the load that connects: enough to keep two cores busy.
+const CONNECTING: &str = "4";
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Throughput of 8 streams and its CPU
+    Stream,
+    /// Connects each second and their CPU
+    Connect,
+    /// Round trip of 64 bytes
+    Ping,
+    /// Memory and CPU of idle lines
+    Idle,
+    /// Memory after many lines came and went
+    Growth,
+    /// Time from start to ready
+    Start,
+}
+
+/// One side of the comparison; nothing if its program is missing.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) kind: Option<Kind>,
+}
+
+impl Part {
+    /// Measures both sides, A B A B, and returns the rows with the medians.
+    pub(crate) fn measure(
+        self,
+        args: &Args,
+        sides: &[Side; 2],
+        backends: &Backends,
+    ) -> anyhow::Result<Vec<Row>> {
+        let mut proxies = Vec::new();
+        for side in sides {
+            proxies.push(match &side.kind {
+                Some(kind) => Some(Proxy::start(kind, backends)?),
+                None => None,
+            });
+        }
+        let mut samples: [Vec<Vec<f64>>; 2] = Default::default();
+        for _ in 0..self.rounds(args) {
+            for ((proxy, side), samples) in proxies.iter().zip(sides).zip(&mut samples) {
+                let (Some(proxy), Some(kind)) = (proxy, &side.kind) else {
+                    continue;
+                };
+                let figures = self
+                    .figures(args, proxy, kind, backends)
+                    .with_context(|| format!("{self:?} of {kind:?}"))?;
+                samples.push(figures);
+            }
+        }
+        let row = |at: usize, (name, must): &(String, Must)| {
+            let [peer, ours] =
+                samples.each_ref().map(|side| median(side.iter().map(|round| round[at]).collect()));
+            Row::new(name, peer, ours, *must)
+        };
+        Ok(self.names(args).iter().enumerate().map(|(at, name)| row(at, name)).collect())
+    }
+
+    /// Memory is measured once: a second time would measure what the first has left.
+    fn rounds(self, args: &Args) -> usize {
+        match self {
+            Self::Idle | Self::Growth => 1,
+            _ => args.rounds,
+        }
+    }
+
+    fn names(self, args: &Args) -> Vec<(String, Must)> {
+        match self {
+            Self::Stream => vec![
+                ("Gbit/s, 8 streams".into(), Must::RatioAtLeast(1.0)),
+                ("CPU s for each GiB".into(), Must::RatioAtMost(1.0)),
+            ],
+            Self::Connect => vec![
+                ("connect + 1 byte + close, each second".into(), Must::RatioAtLeast(1.0)),
+                ("CPU µs for each of them".into(), Must::Nothing),
+            ],
+            Self::Ping => vec![("64-byte ping-pong p50, µs".into(), Must::RatioAtMost(1.1))],
+            Self::Idle => vec![
+                (
+                    format!("resident bytes for each of {} idle lines", args.lines),
+                    Must::RatioAtMost(2.0),
+                ),
+                ("CPU % with these lines".into(), Must::AtMost(2.0)),
+            ],
+            Self::Growth => vec![
+                (format!("KiB grown over the first {} lines", args.churn / 2), Must::Nothing),
+                ("KiB grown over as many lines more".into(), Must::AtMost(256.0)),
+            ],
+            Self::Start => vec![("ms from start to ready".into(), Must::AtMost(200.0))],
+        }
+    }
+
+    fn figures(
+        self,
+        args: &Args,
+        proxy: &Proxy,
+        kind: &Kind,
+        backends: &Backends,
+    ) -> anyhow::Result<Vec<f64>> {
+        let process = &proxy.process;
+        let duration = (args.seconds * 1e3).round().to_string();
+        match self {
+            Self::Stream => {
+                let options =
+                    ["--mode", "stream", "--connections", "8", "--duration-ms", &duration];
+                let cpu = process.cpu_seconds()?;
+                let report = load(proxy.sink, &options)?;
+                let cpu = process.cpu_seconds()? - cpu;
+                let gib = number(&report, "sent_bytes")? / f64::from(1 << 30);
+                Ok(vec![number(&report, "sent_gbit_per_second")?, cpu / gib])
+            }
+            Self::Connect => {
+                let options =
+                    ["--mode", "connect", "--connections", CONNECTING, "--duration-ms", &duration];
+                let cpu = process.cpu_seconds()?;
+                let report = load(proxy.echo, &options)?;
+                let cpu = process.cpu_seconds()? - cpu;
+                let each = cpu * 1e6 / number(&report, "operations")?;
+                Ok(vec![number(&report, "per_second")?, each])
+            }
+            Self::Ping => {
+                let report = load(
+                    proxy.echo,
+                    &["--mode", "ping", "--size", "64", "--duration-ms", &duration],
+                )?;
+                Ok(vec![number(&report["latency_us"], "p50")?])
+            }
+            Self::Idle => {
+                // What the first lines of a process cost once is no cost of a line.
+                drop(idle_lines(proxy.echo, 10)?);
+                std::thread::sleep(SETTLE);
+                let before = process.resident_bytes()?;
+                let lines = idle_lines(proxy.echo, args.lines)?;
+                std::thread::sleep(SETTLE);
+                let resident = process.resident_bytes()? - before;
+                let cpu = process.cpu_seconds()?;
+                let hold = Duration::from_secs_f64(args.seconds.max(1.0) * 2.0);
+                std::thread::sleep(hold);
+                let cpu = process.cpu_seconds()? - cpu;
+                let each = resident / lines.len() as f64;
+                Ok(vec![each, cpu / hold.as_secs_f64() * 100.0])
+            }
+            Self::Growth => {
+                let half = (args.churn / 2).to_string();
+                let options = ["--mode", "connect", "--connections", CONNECTING, "--count", &half];
+                let mut kib = Vec::new();
+                let mut before = process.resident_bytes()?;
+                for _ in 0..2 {
+                    load(proxy.echo, &options)?;
+                    std::thread::sleep(SETTLE);
+                    let resident = process.resident_bytes()?;
+                    kib.push((resident - before) / 1024.0);
+                    before = resident;
+                }
+                Ok(kib)
+            }
+            Self::Start => Ok(vec![Proxy::start(kind, backends)?.start.as_secs_f64() * 1e3]),
+        }
+    }
+}
+
+/// Runs a load in its own process and returns its report; a load with errors measures nothing.
+fn load(target: SocketAddr, options: &[&str]) -> anyhow::Result<serde_json::Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_lineway"))
+        .args(["load", "tcp", &target.to_string(), "--json", "--quiet"])
+        .args(options)
+        .output()
+        .context("can not start the load")?;
+    if !output.status.success() {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        bail!("the load failed: {}{}", text(&output.stdout), text(&output.stderr));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn number(report: &serde_json::Value, name: &str) -> anyhow::Result<f64> {
+    report[name].as_f64().with_context(|| format!("the load reports no {name}"))
+}
+
+/// Lines over which one byte went forth and back, so that they are open on both sides.
+fn idle_lines(target: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
+    let open = |_| {
+        let mut stream = TcpStream::connect(target)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.write_all(b"x")?;
+        stream.read_exact(&mut [0])?;
+        std::io::Result::Ok(stream)
+    };
+    (0..count)
+        .map(open)
+        .enumerate()
+        .map(|(at, stream)| stream.with_context(|| format!("idle line {at}")))
+        .collect()
+}
+
+/// The middle sample, or the mean of the two in the middle.
+fn median(mut samples: Vec<f64>) -> Option<f64> {
+    samples.sort_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    match (samples.len(), samples.len() % 2) {
+        (0, _) => None,
+        (_, 1) => Some(samples[middle]),
+        _ => Some(f64::midpoint(samples[middle - 1], samples[middle])),
+    }
+}

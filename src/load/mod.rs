@@ -1,0 +1,6 @@
+//! `lineway load`: loads a peer and tells what it saw. Not part of the service: it knows neither its configuration nor
+//! its actors, so that what it measures of another program is as true as what it measures of this one.
+
+pub mod histogram;
+pub mod table;
+pub mod tcp;
