@@ -29,7 +29,10 @@ fn pages() -> Vec<PathBuf> {
 
 /// The blocks of a page that begin with this fence.
 fn blocks(page: &str, fence: &str) -> Vec<String> {
-    page.split(fence).skip(1).filter_map(|rest| Some(rest.split("```").next()?.to_owned())).collect()
+    page.split(fence)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split("```").next()?.to_owned()))
+        .collect()
 }
 
 #[test]
@@ -51,7 +54,8 @@ fn every_configuration_in_the_documentation_is_right() {
 
 #[test]
 fn every_command_in_the_readme_exists() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let mut tried = 0;
     for command in readme.split("`lineway ").skip(1).filter_map(|rest| rest.split('`').next()) {
         let name: Vec<_> = command
