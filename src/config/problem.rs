@@ -101,10 +101,10 @@ impl Problems {
         let subject = [problem.node.as_deref(), problem.setting.as_deref()];
         let subject: Vec<_> = subject.into_iter().flatten().collect();
         if !subject.is_empty() {
-            line.push_str(&subject.join(", "));
+            line.push_str(&visible(&subject.join(", ")));
             line.push_str(": ");
         }
-        line.push_str(&problem.what);
+        line.push_str(&visible(&problem.what));
         if let Some((span, why)) = &problem.also {
             let (row, _) = position(&self.text, starts, span.start);
             let _ = write!(line, " ({why} on line {})", row + 1);
