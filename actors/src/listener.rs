@@ -28,8 +28,9 @@ const BUDGET: usize = 64;
 /// How long accepting rests when there is no room for another line.
 const FULL: Duration = Duration::from_millis(50);
 
-/// How long accepting rests when descriptors or memory are out: at first, and at most (T02).
-const REST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+/// How long accepting rests when descriptors or memory are out: at first, and at most (T02). A
+/// queue of clients that have left may need a few rounds, all within a second.
+const REST: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(150)];
 
 /// At most one log line about a rest in this time.
 const WARN_EVERY: Duration = Duration::from_secs(30);

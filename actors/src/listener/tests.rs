@@ -81,7 +81,7 @@ fn tcp_t02_out_of_descriptors_accepting_rests_and_comes_back_by_itself() {
         let client = arrivals.connect();
         kit.pass(SECOND * 10).await;
         let asked = arrivals.asked();
-        assert!((10..=30).contains(&asked), "it spins or sleeps: {asked}");
+        assert!((50..=90).contains(&asked), "it spins or sleeps: {asked}");
         assert!(errors(&kit, "emfile") >= 10.0);
         assert_eq!(journal.count("accepting rests"), 1, "one line for an outage");
         assert!(!ready(&kit));
