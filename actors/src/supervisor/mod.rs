@@ -56,6 +56,7 @@ use crate::messages::{
 };
 use crate::metrics::SupervisorMetrics;
 use crate::registry::LineId;
+use crate::worker::timers::now;
 
 /// The actor.
 struct Supervisor {
@@ -88,10 +89,6 @@ struct Deadline {
     generation: u32,
     kind: DeadlineKind,
     key: Key,
-}
-
-fn now() -> Instant {
-    TokioInstant::now().into_std()
 }
 
 impl Supervisor {
