@@ -14,8 +14,9 @@ use crate::table::{Must, Row};
 
 /// Time for a proxy to come to rest before its memory is read.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Connections of the load that connects: enough to keep two cores busy.
-const CONNECTING: &str = "4";
+/// Connections of the load that connects: enough to keep two cores busy. With fewer, cores wait for
+/// each other, and the rate says more about who was woken where than about the work of a proxy.
+const CONNECTING: &str = "16";
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,17 +49,18 @@ impl Part {
         sides: &[Side; 2],
         backends: &Backends,
     ) -> anyhow::Result<Vec<Row>> {
-        let mut proxies = Vec::new();
-        for side in sides {
-            proxies.push(match &side.kind {
-                Some(kind) => Some(Proxy::start(kind, backends)?),
-                None => None,
-            });
-        }
         let mut samples: [Vec<Vec<f64>>; 2] = Default::default();
         for _ in 0..self.rounds(args) {
-            for ((proxy, side), samples) in proxies.iter().zip(sides).zip(&mut samples) {
-                let (Some(proxy), Some(kind)) = (proxy, &side.kind) else {
+            // Started anew each time: how the threads of one process come to lie moves its figures.
+            let mut proxies = Vec::new();
+            for side in sides {
+                proxies.push(match &side.kind {
+                    Some(kind) => Some((Proxy::start(kind, backends)?, kind)),
+                    None => None,
+                });
+            }
+            for (side, samples) in proxies.iter().zip(&mut samples) {
+                let Some((proxy, kind)) = side else {
                     continue;
                 };
                 let figures = self

@@ -192,6 +192,10 @@ impl Line {
             self.disarm();
         }
         let not_begun = matches!(self.far, End::Waiting);
+        if matches!(self.far, End::Dialing(_)) && self.over.is_none() {
+            // What the client sent at once leaves with the end of the handshake.
+            self.drive(Direction::Upstream, cx);
+        }
         self.dial(cx, now);
         if self.stages.next_wake().is_some_and(|at| at <= now) {
             let given = self.stages.timeout(now);

@@ -16,7 +16,7 @@ use super::core::OWN_LIMIT;
 use super::queue::ByteQueue;
 use crate::dns::{Answer, Lookup};
 use crate::metrics::DialResult;
-use crate::net::{Connecting, Socket};
+use crate::net::{Connecting, Early, Socket};
 use crate::settings::Host;
 use crate::worker::{Worker, timers};
 
@@ -93,7 +93,7 @@ impl Dialing {
     }
 
     /// The connection, once one of the addresses answered; losers are dropped with `self`.
-    /// `early` are bytes that wait for it, which may travel with the first packet (`fastopen`).
+    /// `early` are bytes that wait for it: they leave as soon as an address takes them.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,11 +165,11 @@ impl Dialing {
         let NodeRole::Connector(connector) = &self.node.role else {
             return;
         };
-        // Bytes in the first packet go to one server alone: never in a race.
+        // Bytes in a SYN go to one server alone: never in a race.
         let alone = connector.settings.targets.len() == 1 && self.lookups.is_empty();
         let first = alone && self.attempts.is_empty() && !self.dial.has_more();
-        let bytes = if connector.options.fastopen && first { early.head() } else { &[] };
-        match worker.network.connect(address, &connector.options, bytes) {
+        let waiting = Early { bytes: early.head(), in_syn: connector.options.fastopen && first };
+        match worker.network.connect(address, &connector.options, waiting) {
             Ok((connecting, sent)) => {
                 early.advance(sent, &worker.pool);
                 self.attempts.push(Attempt { address, connecting });

@@ -60,10 +60,19 @@ pub trait Accept {
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>>;
 }
 
+/// Bytes that wait for a connection when it is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Early<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// They may travel with the SYN (`fastopen`): this is the one address that they can go to.
+    pub in_syn: bool,
+}
+
 /// The network that a worker's lines live in.
 pub trait Network {
-    /// Starts a connection, whose result is polled. `early` are bytes that may travel with the
-    /// first packet (`fastopen`); the number tells how many of them were taken.
+    /// Starts a connection, whose result is polled. The number tells how many of the early bytes
+    /// were taken.
     ///
     /// # Errors
     /// What can be said at once: no descriptors, no such source address, no route.
@@ -71,7 +80,7 @@ pub trait Network {
         &self,
         to: SocketAddr,
         options: &ConnectOptions,
-        early: &[u8],
+        early: Early<'_>,
     ) -> io::Result<(Connecting, usize)>;
 }
 
@@ -158,8 +167,13 @@ impl AsyncWrite for Socket {
 
 /// A connection that is being made.
 pub enum Connecting {
-    /// The kernel works on it; `None` once it was handed over.
-    Tcp(Option<TcpStream>),
+    /// The kernel works on it.
+    Tcp {
+        /// `None` once it was handed over.
+        stream: Option<TcpStream>,
+        /// It took bytes already, so it is up.
+        up: bool,
+    },
     /// Another network works on it.
     Other(LocalBoxFuture<'static, io::Result<Socket>>),
 }
@@ -171,13 +185,15 @@ impl Connecting {
     /// Why it can not be made.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Socket>> {
         match self {
-            Self::Tcp(slot) => {
+            Self::Tcp { stream: slot, up } => {
                 let Some(stream) = slot.as_ref() else {
                     return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
                 };
-                std::task::ready!(stream.poll_write_ready(cx))?;
-                if let Some(error) = stream.take_error()? {
-                    return Poll::Ready(Err(error));
+                if !*up {
+                    std::task::ready!(stream.poll_write_ready(cx))?;
+                    if let Some(error) = stream.take_error()? {
+                        return Poll::Ready(Err(error));
+                    }
                 }
                 match slot.take() {
                     Some(stream) => Poll::Ready(Ok(Socket::Tcp(stream))),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::socket::{Peer, socket};
-use crate::net::{ConnectOptions, Connecting, Network};
+use crate::net::{ConnectOptions, Connecting, Early, Network};
 
 /// How a connect comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,16 +113,16 @@ impl Network for Dials {
         &self,
         to: SocketAddr,
         _: &ConnectOptions,
-        early: &[u8],
+        early: Early<'_>,
     ) -> io::Result<(Connecting, usize)> {
         let mut plans = self.plans.borrow_mut();
         let outcome = plans.next.pop_front().unwrap_or(Outcome::Up);
-        let taken = early.len().min(plans.early);
+        let taken = if early.in_syn { early.bytes.len().min(plans.early) } else { 0 };
         let (socket, peer) = socket();
         let alive = Rc::new(());
         plans.started.push(Started {
             to,
-            early: early[..taken].to_vec(),
+            early: early.bytes[..taken].to_vec(),
             peer,
             alive: Rc::clone(&alive),
         });

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use lineway_actors::net::{
-    Accept, Acceptor, ConnectOptions, Connecting, Network, Socket, Transport,
+    Accept, Acceptor, ConnectOptions, Connecting, Early, Network, Socket, Transport,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ impl Network for SimNetwork {
         &self,
         to: SocketAddr,
         _: &ConnectOptions,
-        _: &[u8],
+        _: Early<'_>,
     ) -> io::Result<(Connecting, usize)> {
         let connecting = async move { TcpStream::connect(to).await.map(socket) };
         Ok((Connecting::Other(Box::pin(connecting)), 0))
