@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dial;
+pub mod fisher;
 pub mod line;
 pub mod select;
 pub mod tester;
