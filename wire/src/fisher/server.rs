@@ -35,7 +35,7 @@ pub struct Probing {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Probe { marker: Marker, until: Instant },
-    Payload { until: Option<Instant> },
+    Payload { since: Instant, until: Option<Instant> },
     Done,
 }
 
@@ -48,24 +48,15 @@ impl Probing {
     }
 
     /// Bytes came from the client. After [`Verdict::Answer`] the rest is to be told again.
-    ///
-    /// `round_trip` is what the transport has measured, where it has: a client that is far away
-    /// has four times as long for its first payload (S04b).
-    pub fn payload(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        round_trip: Option<Duration>,
-    ) -> Verdict {
+    pub fn payload(&mut self, now: Instant, bytes: &[u8]) -> Verdict {
         match &mut self.state {
             _ if bytes.is_empty() => Verdict::Wait,
             State::Probe { marker, .. } => match marker.feed(bytes) {
                 Step::More => Verdict::Wait,
                 Step::Wrong => self.done(Verdict::WrongProbe),
                 Step::Right(used) => {
-                    let least = round_trip.unwrap_or_default().saturating_mul(4);
-                    let until = self.server_first.map(|delay| now + delay.max(least));
-                    self.state = State::Payload { until };
+                    let until = self.server_first.map(|delay| now + delay);
+                    self.state = State::Payload { since: now, until };
                     Verdict::Answer(used)
                 }
             },
@@ -83,13 +74,23 @@ impl Probing {
     }
 
     /// The time that [`Self::deadline`] names has come.
-    pub fn timeout(&mut self, now: Instant) -> Verdict {
+    ///
+    /// `round_trip` is what the transport has measured, where it has: a client has four times as
+    /// long for its first payload before its silence means something (S04b).
+    pub fn timeout(&mut self, now: Instant, round_trip: Option<Duration>) -> Verdict {
         if self.deadline().is_none_or(|at| now < at) {
             return Verdict::Wait;
         }
-        match self.state {
+        match &mut self.state {
             State::Probe { .. } => self.done(Verdict::ProbeTimeout),
-            State::Payload { .. } => self.done(Verdict::InitServerFirst),
+            State::Payload { since, until } => {
+                let least = *since + round_trip.unwrap_or_default().saturating_mul(4);
+                if now < least {
+                    *until = Some(least);
+                    return Verdict::Wait;
+                }
+                self.done(Verdict::InitServerFirst)
+            }
             State::Done => Verdict::Wait,
         }
     }
@@ -98,7 +99,7 @@ impl Probing {
     pub const fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Probe { until, .. } => Some(*until),
-            State::Payload { until } => *until,
+            State::Payload { until, .. } => *until,
             State::Done => None,
         }
     }
@@ -145,7 +146,7 @@ mod tests {
         for piece in pieces {
             let mut rest = *piece;
             while !rest.is_empty() {
-                let verdict = probing.payload(now, rest, None);
+                let verdict = probing.payload(now, rest);
                 match verdict {
                     Verdict::Answer(used) => rest = &rest[used..],
                     Verdict::Init => {
@@ -186,25 +187,34 @@ mod tests {
     fn fisher_s08_a_probe_that_does_not_come_in_time_closes() {
         let now = Instant::now();
         let mut probing = Probing::new(now, None);
-        assert_eq!(probing.payload(now, b"FISH", None), Verdict::Wait);
-        assert_eq!(probing.timeout(now + SECOND * 5 - Duration::from_millis(1)), Verdict::Wait);
-        assert_eq!(probing.timeout(now + SECOND * 5), Verdict::ProbeTimeout);
+        assert_eq!(probing.payload(now, b"FISH"), Verdict::Wait);
+        assert_eq!(
+            probing.timeout(now + SECOND * 5 - Duration::from_millis(1), None),
+            Verdict::Wait
+        );
+        assert_eq!(probing.timeout(now + SECOND * 5, None), Verdict::ProbeTimeout);
         assert!(probing.is_done());
     }
 
     #[test]
     fn fisher_s04b_a_silent_client_begins_the_backend_after_the_delay_and_0_means_never() {
         let now = Instant::now();
-        let mut probing = Probing::new(now, Some(SECOND));
-        probing.payload(now, b"FISH?", Some(Duration::from_millis(20)));
+        let begin = || {
+            let mut probing = Probing::new(now, Some(SECOND));
+            probing.payload(now, b"FISH?");
+            probing
+        };
+        let mut probing = begin();
         assert!(probing.answered());
         assert_eq!(probing.deadline(), Some(now + SECOND));
-        assert_eq!(probing.timeout(now + SECOND), Verdict::InitServerFirst);
-        let mut far = Probing::new(now, Some(SECOND));
-        far.payload(now, b"FISH?", Some(Duration::from_millis(400)));
+        let near = Some(Duration::from_millis(20));
+        assert_eq!(probing.timeout(now + SECOND, near), Verdict::InitServerFirst);
+        let mut far = begin();
+        assert_eq!(far.timeout(now + SECOND, Some(Duration::from_millis(400))), Verdict::Wait);
         assert_eq!(far.deadline(), Some(now + Duration::from_millis(1600)));
+        assert_eq!(far.timeout(now + SECOND * 2, None), Verdict::InitServerFirst);
         let mut never = Probing::new(now, None);
-        never.payload(now, b"FISH?", None);
+        never.payload(now, b"FISH?");
         assert_eq!(never.deadline(), None);
     }
 
@@ -214,11 +224,11 @@ mod tests {
         let mut early = Probing::new(now, None);
         assert_eq!(early.input_ended(), Verdict::Ended);
         let mut answered = Probing::new(now, None);
-        answered.payload(now, b"FISH?", None);
+        answered.payload(now, b"FISH?");
         assert_eq!(answered.input_ended(), Verdict::Ended);
         let mut begun = Probing::new(now, None);
-        begun.payload(now, b"FISH?", None);
-        begun.payload(now, b"x", None);
+        begun.payload(now, b"FISH?");
+        begun.payload(now, b"x");
         assert_eq!(begun.input_ended(), Verdict::Wait, "S07: out of the way");
     }
 

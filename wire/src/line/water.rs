@@ -54,12 +54,13 @@ pub enum Edge {
 pub struct Water {
     marks: WaterMarks,
     stopped: bool,
+    until_empty: bool,
 }
 
 impl Water {
     /// An empty queue with these marks.
     pub const fn new(marks: WaterMarks) -> Self {
-        Self { marks, stopped: false }
+        Self { marks, stopped: false, until_empty: false }
     }
 
     /// Tells the level; gives the edge that was crossed, if any.
@@ -68,11 +69,19 @@ impl Water {
             self.stopped = true;
             return Some(Edge::Pause);
         }
-        if self.stopped && (bytes < self.marks.low || bytes == 0) {
+        let low = bytes < self.marks.low && !self.until_empty;
+        if self.stopped && (low || bytes == 0) {
             self.stopped = false;
+            self.until_empty = false;
             return Some(Edge::Resume);
         }
         None
+    }
+
+    /// Stops the source until the queue is empty, whatever the marks say (C06, C18).
+    pub const fn stop_until_empty(&mut self) {
+        self.stopped = true;
+        self.until_empty = true;
     }
 
     /// How many bytes may still come in before the source is paused; 0 while it is.
@@ -108,6 +117,16 @@ mod tests {
         let mut water = Water::new(WaterMarks::new(1, 0));
         assert_eq!(water.level(1), Some(Edge::Pause));
         assert_eq!(water.level(0), Some(Edge::Resume));
+    }
+
+    #[test]
+    fn fisher_c18_a_queue_that_waited_for_a_choice_resumes_its_source_when_it_is_empty() {
+        let mut water = Water::new(WaterMarks::new(100, 50));
+        water.stop_until_empty();
+        assert_eq!((water.level(1), water.room(1)), (None, 0));
+        assert_eq!(water.level(0), Some(Edge::Resume));
+        assert_eq!(water.level(100), Some(Edge::Pause));
+        assert_eq!(water.level(49), Some(Edge::Resume), "the marks count again");
     }
 
     #[test]
