@@ -78,6 +78,10 @@ pub enum NodeSettings {
     TesterClient(TesterSettings),
     /// Ends a chain, checks the tester's pattern and answers with its own.
     TesterServer(TesterSettings),
+    /// Opens several candidates for each line and keeps the first that proves itself.
+    ConnectionFisherClient(FisherClientSettings),
+    /// Proves itself to a `ConnectionFisherClient` and is then out of the way.
+    ConnectionFisherServer(FisherServerSettings),
 }
 
 impl NodeSettings {
@@ -99,6 +103,8 @@ impl NodeSettings {
             Self::EchoServer => "EchoServer",
             Self::TesterClient(_) => "TesterClient",
             Self::TesterServer(_) => "TesterServer",
+            Self::ConnectionFisherClient(_) => "ConnectionFisherClient",
+            Self::ConnectionFisherServer(_) => "ConnectionFisherServer",
         }
     }
 }
@@ -210,4 +216,39 @@ pub struct TesterSettings {
     pub terminate: bool,
     /// `lines`: lines for each worker. Client only. Default 1.
     pub lines: usize,
+}
+
+/// Settings of a `ConnectionFisherClient`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FisherClientSettings {
+    /// `simultaneous-tries-perline`: candidates that are opened for each line (C02), 1 to
+    /// [`Self::MOST_TRIES`]. Default 2.
+    pub simultaneous_tries: u32,
+}
+
+impl FisherClientSettings {
+    /// The most candidates of one line. Each has a socket of its own, so a slip in the setting
+    /// would use up the descriptors within a few lines.
+    pub const MOST_TRIES: u32 = 64;
+}
+
+impl Default for FisherClientSettings {
+    fn default() -> Self {
+        Self { simultaneous_tries: 2 }
+    }
+}
+
+/// Settings of a `ConnectionFisherServer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FisherServerSettings {
+    /// `server-first-delay-ms`: how long a line may stay without payload after its proof until
+    /// `next` is started all the same, for backends that speak first (S04b); 0 = off, `next`
+    /// waits for payload. Default 1000.
+    pub server_first_delay: Millis,
+}
+
+impl Default for FisherServerSettings {
+    fn default() -> Self {
+        Self { server_first_delay: Millis::new(1000) }
+    }
 }

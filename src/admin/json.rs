@@ -221,7 +221,10 @@ fn summary(settings: &NodeSettings) -> Summary {
         NodeSettings::TesterClient(tester) => {
             Summary { lines: Some(tester.lines), ..Summary::default() }
         }
-        NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
+        NodeSettings::EchoServer
+        | NodeSettings::TesterServer(_)
+        | NodeSettings::ConnectionFisherClient(_)
+        | NodeSettings::ConnectionFisherServer(_) => Summary::default(),
     }
 }
 

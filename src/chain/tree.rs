@@ -76,6 +76,14 @@ pub fn describe(settings: &NodeSettings) -> String {
             format!("{} each worker, {}", counted(tester.lines, "line"), chunks(tester))
         }
         NodeSettings::TesterServer(tester) => chunks(tester),
+        NodeSettings::ConnectionFisherClient(fisher) => {
+            let tries = usize::try_from(fisher.simultaneous_tries).unwrap_or(usize::MAX);
+            format!("{} each line", counted(tries, "candidate"))
+        }
+        NodeSettings::ConnectionFisherServer(fisher) => match fisher.server_first_delay.get() {
+            0 => "never before payload".to_owned(),
+            delay => format!("starts after {delay} ms without payload"),
+        },
     }
 }
 
