@@ -6,6 +6,7 @@
 
 pub mod descriptors;
 pub mod dns;
+pub mod fisher;
 pub mod health;
 pub mod line;
 pub mod listener;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix::prelude::*;
+use lineway_wire::fisher::Loss;
 use lineway_wire::line::FinishReason;
+use lineway_wire::select::CandidateId;
 
 use crate::metrics::ActorKind;
 use crate::registry::{LineId, LineView};
@@ -20,6 +22,29 @@ use crate::registry::{LineId, LineView};
 pub struct Finish {
     /// Why.
     pub reason: FinishReason,
+}
+
+// ---- candidates -------------------------------------------------------------------------------
+
+/// A candidate tells its maker.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct CandidateSays {
+    /// Which candidate of the main line it is.
+    pub candidate: CandidateId,
+    /// What it says.
+    pub says: Says,
+}
+
+/// What a candidate says.
+#[derive(Clone, Copy, Debug)]
+pub enum Says {
+    /// Its transport is up (C07).
+    Est,
+    /// Its `FISH!` was there, and what it holds is ready to be taken over (C15).
+    Proved,
+    /// It ended by itself (C12), and its line for this reason.
+    Lost(Loss, FinishReason),
 }
 
 // ---- supervision -----------------------------------------------------------------------------
@@ -63,17 +88,20 @@ pub enum DeadlineKind {
     Connect,
     /// The whole of a `TesterClient`'s test.
     Tester,
+    /// The choice of a fisher's candidate (C04).
+    Selection,
 }
 
 impl DeadlineKind {
     /// Every kind, in the order of the metrics.
-    pub const ALL: [Self; 2] = [Self::Connect, Self::Tester];
+    pub const ALL: [Self; 3] = [Self::Connect, Self::Tester, Self::Selection];
 
     /// The word used as metric label and log field.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
             Self::Tester => "tester",
+            Self::Selection => "selection",
         }
     }
 }

@@ -3,14 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lineway_wire::line::{IdleLimits, WaterMarks};
 use lineway_wire::weighted::Weighted;
 
 use super::dialing::Dialing;
 use super::end::End;
-use super::stage::Stages;
+use super::stage::{Stage, Stages};
 use super::tester::TesterServer;
+use crate::fisher::{FisherServer, Race};
 use crate::health::ConnectorHandle;
 use crate::metrics::NodeMetrics;
 use crate::net::ConnectOptions;
@@ -37,6 +39,16 @@ pub enum NodeRole {
     Connector(Box<Connector>),
     /// Sends back what it gets.
     Echo,
+    /// Lets candidates race to what follows.
+    FisherClient {
+        /// How many candidates each line has.
+        tries: u32,
+    },
+    /// Proves itself to a fisher's client.
+    FisherServer {
+        /// How long the backend waits for a payload before it may speak first (S04b).
+        server_first: Option<Duration>,
+    },
     /// Answers a TesterClient.
     TesterServer {
         /// How many chunk sizes the test has.
@@ -90,6 +102,12 @@ impl Node {
                         NodeRole::TesterServer { chunks: settings.chunk_count }
                     }
                     NodeSettings::EchoServer => NodeRole::Echo,
+                    NodeSettings::ConnectionFisherClient(settings) => {
+                        NodeRole::FisherClient { tries: settings.simultaneous_tries }
+                    }
+                    NodeSettings::ConnectionFisherServer(settings) => {
+                        NodeRole::FisherServer { server_first: settings.server_first_delay.limit() }
+                    }
                     _ => NodeRole::Entry,
                 }
             }
@@ -127,8 +145,10 @@ pub struct Chain {
     pub entry: Rc<Node>,
     /// The nodes between, in order.
     pub middle: Vec<Rc<Node>>,
-    /// The node that ends the chain.
+    /// The node that ends the chain, or the one whose candidates go on from here.
     pub end: Rc<Node>,
+    /// The chain of those candidates, which begins with that node.
+    pub onward: Option<Rc<Chain>>,
     /// Idle times that hold for its lines (T06).
     pub idle: IdleLimits,
     /// Water marks of the two queues, upstream and downstream (T04).
@@ -142,7 +162,16 @@ pub struct Chain {
 impl Chain {
     /// A chain of nodes in order; `None` without a node that ends it.
     pub fn new(nodes: &[Rc<Node>]) -> Option<Self> {
-        let [entry, middle @ .., end] = nodes else {
+        let [entry, .., last] = nodes else {
+            return None;
+        };
+        let races = |node: &Rc<Node>| matches!(node.role, NodeRole::FisherClient { .. });
+        let race = nodes.iter().skip(1).position(races).map(|at| at + 1);
+        let (own, onward) = match race {
+            Some(at) => (&nodes[..=at], Some(Rc::new(Self::new(&nodes[at..])?))),
+            None => (nodes, None),
+        };
+        let [_, middle @ .., end] = own else {
             return None;
         };
         let marks = |node: &Node| {
@@ -150,7 +179,7 @@ impl Chain {
                 WaterMarks::new(socket.write_high_water.as_len(), socket.write_low_water.as_len())
             })
         };
-        let linger = [entry, end]
+        let linger = [entry, last]
             .into_iter()
             .filter_map(|node| node.socket())
             .map(|socket| socket.linger.duration())
@@ -158,11 +187,12 @@ impl Chain {
         Some(Self {
             idle: nodes.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
             // Upstream bytes wait for the far socket, downstream bytes for the near one.
-            marks: [marks(end), marks(entry)],
+            marks: [marks(last), marks(entry)],
             linger: linger.unwrap_or_default(),
             entry: Rc::clone(entry),
             middle: middle.to_vec(),
             end: Rc::clone(end),
+            onward,
             retired: Cell::new(false),
         })
     }
@@ -173,11 +203,22 @@ impl Chain {
             && Rc::ptr_eq(&self.end, &other.end)
             && self.middle.len() == other.middle.len()
             && self.middle.iter().zip(&other.middle).all(|(a, b)| Rc::ptr_eq(a, b))
+            && match (&self.onward, &other.onward) {
+                (Some(a), Some(b)) => a.same_nodes(b),
+                (None, None) => true,
+                _ => false,
+            }
     }
 
     /// The stages that the nodes between put on a line.
     pub fn stages(&self) -> Stages {
-        Stages::default()
+        let stage = |node: &Rc<Node>| match node.role {
+            NodeRole::FisherServer { server_first } => {
+                Some(Box::new(FisherServer::new(node, server_first)) as Box<dyn Stage>)
+            }
+            _ => None,
+        };
+        Stages::new(self.middle.iter().filter_map(stage).collect())
     }
 
     /// The far end of a new line.
@@ -186,10 +227,16 @@ impl Chain {
             NodeRole::Connector(connector) => {
                 End::Dialing(Box::new(Dialing::new(worker, &self.end, connector)))
             }
+            NodeRole::FisherClient { tries } => match &self.onward {
+                Some(onward) => End::Race(Box::new(Race::new(worker, &self.end, onward, *tries))),
+                None => End::Waiting,
+            },
             NodeRole::TesterServer { chunks } => {
                 End::TesterServer(Box::new(TesterServer::new(*chunks)))
             }
-            NodeRole::Echo | NodeRole::Entry => End::Echo(Box::default()),
+            NodeRole::Echo | NodeRole::Entry | NodeRole::FisherServer { .. } => {
+                End::Echo(Box::default())
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One line without its actor: two ends, two queues, and the turn that moves bytes between them.
 
 mod ending;
+mod joining;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::chain::Chain;
 use super::end::{End, EndError};
 use super::queue::ByteQueue;
 use super::stage::{Given, Stages};
+use crate::fisher::Tenure;
 use crate::messages::{Closed, DeadlineKind, Report, Unwatch, Watch};
 use crate::registry::{LineState, LineView};
 use crate::worker::{Worker, timers};
@@ -25,7 +27,7 @@ use crate::worker::{Worker, timers};
 const ROUNDS: usize = 16;
 
 /// A deadline at the supervisor is kept by the line itself this much later.
-pub(super) const OWN_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const OWN_LIMIT: Duration = Duration::from_secs(1);
 
 /// What a new line is made of.
 pub struct LineParts {
@@ -57,6 +59,8 @@ pub struct Line {
     view: Arc<LineView>,
     worker: Rc<Worker>,
     chain: Rc<Chain>,
+    /// The chain whose end is begun: the winner's after a choice.
+    onward: Rc<Chain>,
     near: End,
     far: End,
     stages: Stages,
@@ -73,6 +77,9 @@ pub struct Line {
     deadline: Deadline,
     /// When the line is over whatever it does, should the supervisor not say so.
     own_limit: Option<Instant>,
+    est_told: bool,
+    /// The place of the candidate that became part of this line.
+    winner: Option<Box<Tenure>>,
 }
 
 /// A deadline that the supervisor keeps for the line.
@@ -110,7 +117,10 @@ impl Line {
             discard_until: None,
             deadline: Deadline::default(),
             own_limit: None,
+            est_told: false,
+            winner: None,
             view,
+            onward: Rc::clone(&chain),
             chain,
             near,
             far,
@@ -171,7 +181,12 @@ impl Line {
     /// The supervisor says that a deadline is over; ignored unless it is the current one.
     pub fn expired(&mut self, generation: u32) {
         if generation == self.deadline.generation && self.deadline.watched.take().is_some() {
-            self.over.get_or_insert(FinishReason::Timeout);
+            match &mut self.far {
+                End::Race(race) => race.late(),
+                _ => {
+                    self.over.get_or_insert(FinishReason::Timeout);
+                }
+            }
         }
     }
 
@@ -197,8 +212,10 @@ impl Line {
             self.drive(Direction::Upstream, cx);
         }
         self.dial(cx, now);
+        self.race(cx, now);
         if self.stages.next_wake().is_some_and(|at| at <= now) {
-            let given = self.stages.timeout(now);
+            let round_trip = || self.near.round_trip();
+            let given = self.stages.timeout(now, &round_trip, &self.worker.pool);
             self.absorb(given);
         }
         let mut rounds = ROUNDS;
@@ -210,7 +227,7 @@ impl Line {
                 break;
             }
         }
-        if not_begun && matches!(self.far, End::Dialing(_)) {
+        if not_begun && matches!(self.far, End::Dialing(_) | End::Race(_)) {
             // A stage began it in this turn: nobody polled it, so nobody would wake the line.
             cx.waker().wake_by_ref();
         }
@@ -237,8 +254,13 @@ impl Line {
         for direction in Direction::ALL {
             self.flows[direction as usize].queue.clear(&self.worker.pool);
         }
-        if let End::Dialing(dialing) = &mut self.far {
-            dialing.given_up(reason);
+        match &mut self.far {
+            End::Dialing(dialing) => dialing.given_up(reason),
+            End::Race(race) => race.given_up(reason),
+            _ => {}
+        }
+        if let Some(mut winner) = self.winner.take() {
+            winner.set_reason(reason);
         }
         self.publish();
         let id = self.view.id;
@@ -280,8 +302,15 @@ impl Line {
     }
 
     fn established(&mut self) {
-        self.near.established();
+        self.tell_est();
         self.view.set_state(LineState::Open);
+    }
+
+    /// `Est` towards the near end, once (C07).
+    fn tell_est(&mut self) {
+        if !std::mem::replace(&mut self.est_told, true) {
+            self.near.established();
+        }
     }
 
     fn round(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
@@ -351,7 +380,7 @@ impl Line {
                 if untouched {
                     return false;
                 }
-                let given = self.stages.input_ended(direction);
+                let given = self.stages.input_ended(direction, pool);
                 let more = !given.upstream.is_empty() || !given.downstream.is_empty();
                 self.absorb(given);
                 more
@@ -359,7 +388,7 @@ impl Line {
             Poll::Ready(Ok(read)) => {
                 flow.bytes += read as u64;
                 if !untouched {
-                    let given = self.stages.payload(direction, &mut staged);
+                    let given = self.stages.payload(direction, &mut staged, pool);
                     self.absorb(given);
                 }
                 true
@@ -381,10 +410,13 @@ impl Line {
         given.upstream.move_to(&mut self.flows[Direction::Upstream as usize].queue);
         given.downstream.move_to(&mut self.flows[Direction::Downstream as usize].queue);
         if given.init_next && matches!(self.far, End::Waiting) {
-            self.far = self.chain.begin_far(&self.worker);
+            self.far = self.onward.begin_far(&self.worker);
             if self.far.is_up() {
                 self.established();
             }
+        }
+        if given.established {
+            self.tell_est();
         }
         if let Some(reason) = given.finish {
             self.ends.finish(reason);
@@ -393,6 +425,17 @@ impl Line {
 
     fn mind_the_water(&mut self, direction: Direction) {
         let flow = &mut self.flows[direction as usize];
+        if direction == Direction::Upstream
+            && let End::Race(race) = &mut self.far
+        {
+            race.waits(flow.queue.len(), flow.queue.buffers());
+            if !flow.queue.is_empty() && flow.paused.pause(PauseReason::Queue) {
+                // C06: the first payload that waits stops its source.
+                flow.water.stop_until_empty();
+                self.chain.entry.metrics.paused(direction, PauseReason::Queue);
+            }
+            return;
+        }
         match flow.water.level(flow.queue.len()) {
             Some(Edge::Pause) => {
                 flow.paused.pause(PauseReason::Queue);
@@ -446,6 +489,10 @@ impl Line {
                 flow.told_queued = queued;
             }
             self.view.set_paused(direction, flow.paused);
+            if let Some(winner) = &self.winner {
+                winner.view().set_bytes(direction, flow.bytes);
+                winner.view().set_queued(direction, queued as u64);
+            }
         }
     }
 
@@ -454,6 +501,7 @@ impl Line {
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
         let dialing = match &self.far {
             End::Dialing(dialing) => Some(dialing.next_wake()),
+            End::Race(race) => race.next_wake(),
             _ => None,
         };
         let idle = if self.over.is_none() { self.idle.deadline() } else { None };

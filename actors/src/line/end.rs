@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use lineway_wire::line::FinishReason;
 use tokio::io::AsyncWrite;
@@ -13,6 +14,7 @@ use super::echo::Echo;
 use super::pool::Pool;
 use super::queue::{ByteQueue, GATHERED};
 use super::tester::{TesterClient, TesterServer};
+use crate::fisher::{Fishing, Race};
 use crate::net::Socket;
 
 /// One end of a line.
@@ -29,6 +31,10 @@ pub enum End {
     TesterServer(Box<TesterServer>),
     /// Not begun: a stage says when (`Init`).
     Waiting,
+    /// The near end of a candidate.
+    Fishing(Box<Fishing>),
+    /// The far end of a main line whose candidates race.
+    Race(Box<Race>),
 }
 
 /// Why an end gives or takes no more.
@@ -49,13 +55,15 @@ impl From<io::Error> for EndError {
 impl End {
     /// True when the end takes bytes.
     pub const fn is_up(&self) -> bool {
-        !matches!(self, Self::Dialing(_) | Self::Waiting)
+        !matches!(self, Self::Dialing(_) | Self::Waiting | Self::Race(_))
     }
 
     /// The far side is up (`Est`).
     pub fn established(&mut self) {
-        if let Self::TesterClient(tester) = self {
-            tester.established();
+        match self {
+            Self::TesterClient(tester) => tester.established(),
+            Self::Fishing(fishing) => fishing.established(),
+            _ => {}
         }
     }
 
@@ -79,7 +87,8 @@ impl End {
             Self::Echo(echo) => echo.poll_read(cx, queue).map(Ok),
             Self::TesterClient(tester) => tester.poll_read(cx, queue, pool).map(Ok),
             Self::TesterServer(tester) => tester.poll_read(cx, queue, pool).map(Ok),
-            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+            Self::Fishing(fishing) => fishing.poll_read(queue, pool).map(Ok),
+            Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }
 
@@ -99,7 +108,8 @@ impl End {
             Self::Echo(echo) => echo.poll_write(cx, queue).map(Ok),
             Self::TesterClient(tester) => Poll::Ready(tester.write(queue, pool)),
             Self::TesterServer(tester) => Poll::Ready(tester.write(queue, pool)),
-            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+            Self::Fishing(fishing) => fishing.poll_write(queue, pool),
+            Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }
 
@@ -119,7 +129,11 @@ impl End {
                 tester.end();
                 Poll::Ready(Ok(()))
             }
-            Self::Dialing(_) | Self::Waiting => Poll::Pending,
+            Self::Fishing(fishing) => {
+                fishing.end();
+                Poll::Ready(Ok(()))
+            }
+            Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }
 
@@ -127,6 +141,14 @@ impl End {
     pub fn take_error(&self) -> Option<io::Error> {
         match self {
             Self::Socket(socket) => socket.take_error(),
+            _ => None,
+        }
+    }
+
+    /// What the transport has measured as the time to its peer and back.
+    pub fn round_trip(&self) -> Option<Duration> {
+        match self {
+            Self::Socket(socket) => socket.round_trip(),
             _ => None,
         }
     }
@@ -169,6 +191,8 @@ impl std::fmt::Debug for End {
             Self::TesterClient(_) => "TesterClient",
             Self::TesterServer(_) => "TesterServer",
             Self::Waiting => "Waiting",
+            Self::Fishing(_) => "Fishing",
+            Self::Race(_) => "Race",
         })
     }
 }

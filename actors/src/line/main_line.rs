@@ -11,7 +11,7 @@ use super::core::{Line, LineParts};
 use super::end::End;
 use crate::descriptors::Permit;
 use crate::listener::LineCount;
-use crate::messages::{Expired, Finish, WatchAgain};
+use crate::messages::{CandidateSays, Expired, Finish, WatchAgain};
 use crate::worker::Worker;
 
 /// A main line: one accepted connection or tester line, with both of its ends.
@@ -84,6 +84,14 @@ impl Handler<Finish> for MainLine {
 
     fn handle(&mut self, finish: Finish, _: &mut Self::Context) {
         self.line.finish(finish.reason);
+    }
+}
+
+impl Handler<CandidateSays> for MainLine {
+    type Result = ();
+
+    fn handle(&mut self, says: CandidateSays, _: &mut Self::Context) {
+        self.line.candidate_says(says);
     }
 }
 

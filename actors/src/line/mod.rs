@@ -11,6 +11,7 @@
 //! source is not read any more (T04).
 
 mod chain;
+mod child_line;
 mod core;
 mod dialing;
 mod echo;
@@ -22,12 +23,14 @@ mod stage;
 mod tester;
 
 pub use chain::{Chain, Node, NodeRole};
+pub use child_line::{ChildLine, Maker};
+pub(crate) use core::OWN_LIMIT;
 pub use core::{Line, LineParts};
 pub use end::{End, EndError};
 pub use main_line::MainLine;
 pub use pool::Pool;
 pub use queue::ByteQueue;
-pub use stage::{Stage, StageOut};
+pub use stage::{Stage, StageOut, Stages};
 pub use tester::{TesterClient, TesterOutcome, Testers};
 
 #[cfg(test)]

@@ -50,6 +50,17 @@ impl ByteQueue {
         }
     }
 
+    /// How many buffers wait.
+    pub fn buffers(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    /// Copies a few bytes to the end.
+    pub fn append(&mut self, bytes: &[u8], pool: &Pool) {
+        self.tail(pool).extend_from_slice(bytes);
+        self.filled(bytes.len(), pool);
+    }
+
     /// Takes the first buffer away.
     pub fn pop(&mut self) -> Option<BytesMut> {
         let buffer = self.first.take()?;

@@ -1,9 +1,10 @@
 //! Stages: what a node does to a line in place, inside the line's own actor.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lineway_wire::line::{Direction, FinishReason};
 
+use super::pool::Pool;
 use super::queue::ByteQueue;
 
 /// What a node in the middle of a chain does to the bytes of a line, in the line's own turn.
@@ -25,7 +26,14 @@ pub trait Stage {
     }
 
     /// The time that [`Self::next_wake`] named has come.
-    fn timeout(&mut self, _now: Instant, _out: &mut StageOut<'_>) {}
+    /// `round_trip` asks what the transport towards the client has measured.
+    fn timeout(
+        &mut self,
+        _now: Instant,
+        _round_trip: &dyn Fn() -> Option<Duration>,
+        _out: &mut StageOut<'_>,
+    ) {
+    }
 
     /// True once the stage has nothing to do any more.
     fn done(&self) -> bool {
@@ -42,36 +50,57 @@ pub struct Given {
     pub downstream: ByteQueue,
     /// The stage wants the onward side to begin (`Init`).
     pub init_next: bool,
+    /// The stage stands as the far side for whoever waits for `Est` (S05).
+    pub established: bool,
     /// The stage ends the line.
     pub finish: Option<FinishReason>,
 }
 
 /// Where a stage puts what it gives.
 #[derive(Debug)]
-pub struct StageOut<'a>(&'a mut Given);
+pub struct StageOut<'a> {
+    given: &'a mut Given,
+    pool: &'a Pool,
+}
 
 impl<'a> StageOut<'a> {
     /// A place for what one call gives.
-    pub fn new(given: &'a mut Given) -> Self {
-        Self(given)
+    pub const fn new(given: &'a mut Given, pool: &'a Pool) -> Self {
+        Self { given, pool }
+    }
+
+    /// The worker's buffers.
+    pub const fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
+    /// Copies a few bytes that go on in this direction.
+    pub fn append(&mut self, direction: Direction, bytes: &[u8]) {
+        let pool = self.pool;
+        self.towards(direction).append(bytes, pool);
+    }
+
+    /// Says `Est` towards the previous node; harmless when it was said.
+    pub const fn established(&mut self) {
+        self.given.established = true;
     }
 
     /// Bytes that go on in this direction.
     pub fn towards(&mut self, direction: Direction) -> &mut ByteQueue {
         match direction {
-            Direction::Upstream => &mut self.0.upstream,
-            Direction::Downstream => &mut self.0.downstream,
+            Direction::Upstream => &mut self.given.upstream,
+            Direction::Downstream => &mut self.given.downstream,
         }
     }
 
     /// Begins the onward side (`Init` towards `next`); harmless when it has begun.
     pub fn init_next(&mut self) {
-        self.0.init_next = true;
+        self.given.init_next = true;
     }
 
     /// Ends the line (L04). The first reason stays.
     pub fn finish(&mut self, reason: FinishReason) {
-        self.0.finish.get_or_insert(reason);
+        self.given.finish.get_or_insert(reason);
     }
 }
 
@@ -113,18 +142,48 @@ impl Stages {
         self.places.iter().flat_map(|place| &place.kept).map(ByteQueue::len).sum()
     }
 
+    /// How many stages there are.
+    pub const fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Puts stages behind the last, with what they keep.
+    pub fn append(&mut self, mut more: Self) {
+        self.places.append(&mut more.places);
+    }
+
     /// Bytes came in at the side that `direction` comes from; gives what comes out at both sides.
-    pub fn payload(&mut self, direction: Direction, input: &mut ByteQueue) -> Given {
+    pub fn payload(&mut self, direction: Direction, input: &mut ByteQueue, pool: &Pool) -> Given {
+        self.payload_from(direction, self.first(direction), input, pool)
+    }
+
+    /// Bytes came in before the stage at this place; `None` = behind the last of this direction.
+    pub fn payload_from(
+        &mut self,
+        direction: Direction,
+        from: Option<usize>,
+        input: &mut ByteQueue,
+        pool: &Pool,
+    ) -> Given {
         let mut given = Given::default();
-        let from = self.first(direction);
-        self.pass(direction, from, input, &mut given);
+        self.pass(direction, from, input, &mut given, pool);
         self.places.retain(|place| !place.stage.done());
         given
     }
 
     /// The input of this direction ended.
-    pub fn input_ended(&mut self, direction: Direction) -> Given {
-        self.each(direction, |stage, out| stage.input_ended(direction, out))
+    pub fn input_ended(&mut self, direction: Direction, pool: &Pool) -> Given {
+        self.input_ended_from(direction, self.first(direction), pool)
+    }
+
+    /// The input of this direction ended before the stage at this place.
+    pub fn input_ended_from(
+        &mut self,
+        direction: Direction,
+        from: Option<usize>,
+        pool: &Pool,
+    ) -> Given {
+        self.each(direction, from, pool, |stage, out| stage.input_ended(direction, out))
     }
 
     /// The earliest time that a stage wants.
@@ -133,10 +192,16 @@ impl Stages {
     }
 
     /// Wakes the stages whose time has come.
-    pub fn timeout(&mut self, now: Instant) -> Given {
-        self.each(Direction::Upstream, |stage, out| {
+    pub fn timeout(
+        &mut self,
+        now: Instant,
+        round_trip: &dyn Fn() -> Option<Duration>,
+        pool: &Pool,
+    ) -> Given {
+        let first = self.first(Direction::Upstream);
+        self.each(Direction::Upstream, first, pool, |stage, out| {
             if stage.next_wake().is_some_and(|at| now >= at) {
-                stage.timeout(now, out);
+                stage.timeout(now, round_trip, out);
             }
         })
     }
@@ -163,6 +228,7 @@ impl Stages {
         at: Option<usize>,
         input: &mut ByteQueue,
         total: &mut Given,
+        pool: &Pool,
     ) {
         let Some(at) = at else {
             let out = match direction {
@@ -176,19 +242,20 @@ impl Stages {
         let mut given = Given::default();
         if place.stage.done() {
             // Done in this very call, and still in its place: it is passed by.
-            input.move_to(StageOut::new(&mut given).towards(direction));
-            return self.spread(at, given, total);
+            input.move_to(StageOut::new(&mut given, pool).towards(direction));
+            return self.spread(at, given, total, pool);
         }
         let mut whole = std::mem::take(&mut place.kept[direction as usize]);
         input.move_to(&mut whole);
-        place.stage.payload(direction, &mut whole, &mut StageOut::new(&mut given));
+        place.stage.payload(direction, &mut whole, &mut StageOut::new(&mut given, pool));
         place.kept[direction as usize] = whole;
         place.let_go(&mut given);
-        self.spread(at, given, total);
+        self.spread(at, given, total, pool);
     }
 
-    fn spread(&mut self, at: usize, mut given: Given, total: &mut Given) {
+    fn spread(&mut self, at: usize, mut given: Given, total: &mut Given, pool: &Pool) {
         total.init_next |= given.init_next;
+        total.established |= given.established;
         if let Some(reason) = given.finish {
             total.finish.get_or_insert(reason);
         }
@@ -198,19 +265,21 @@ impl Stages {
         ] {
             if !queue.is_empty() {
                 let next = self.after(direction, at);
-                self.pass(direction, next, queue, total);
+                self.pass(direction, next, queue, total, pool);
             }
         }
     }
 
-    /// Calls every stage, in the order in which bytes of this direction pass them.
+    /// Calls every stage from one place on, in the order in which bytes of this direction pass them.
     fn each(
         &mut self,
         direction: Direction,
+        from: Option<usize>,
+        pool: &Pool,
         mut call: impl FnMut(&mut dyn Stage, &mut StageOut<'_>),
     ) -> Given {
         let mut total = Given::default();
-        let mut next = self.first(direction);
+        let mut next = from;
         while let Some(at) = next {
             next = self.after(direction, at);
             let mut given = Given::default();
@@ -218,9 +287,9 @@ impl Stages {
             if place.stage.done() {
                 continue;
             }
-            call(&mut *place.stage, &mut StageOut::new(&mut given));
+            call(&mut *place.stage, &mut StageOut::new(&mut given, pool));
             place.let_go(&mut given);
-            self.spread(at, given, &mut total);
+            self.spread(at, given, &mut total, pool);
         }
         self.places.retain(|place| !place.stage.done());
         total

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use lineway_wire::fisher::Loss;
 use rustix::io::Errno;
 
 /// Defines an enum whose variants are the values of a label.
@@ -30,6 +31,8 @@ closed_set! {
         Listener = "listener",
         /// A line that came from outside or from a tester.
         MainLine = "main-line",
+        /// A candidate of a fisher, until the choice.
+        ChildLine = "child-line",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
         /// The supervisor.
@@ -42,7 +45,60 @@ closed_set! {
 impl ActorKind {
     /// True for actors that are started again when they end by a panic; a line is not.
     pub const fn is_long_lived(self) -> bool {
-        !matches!(self, Self::MainLine)
+        !matches!(self, Self::MainLine | Self::ChildLine)
+    }
+}
+
+closed_set! {
+    /// How a fisher's selection came out.
+    SelectionOutcome {
+        /// A candidate proved itself (C15).
+        Won = "won",
+        /// Every candidate ended (C12).
+        Failed = "failed",
+        /// None proved itself in time (C13).
+        Timeout = "timeout",
+        /// More waited for the choice than may (C05).
+        Overflow = "overflow",
+        /// The main line ended first (C14).
+        Cancelled = "cancelled",
+    }
+}
+
+impl SelectionOutcome {
+    /// The outcome of a selection that ended without a winner for this reason, or with one.
+    pub const fn of(failure: Option<Loss>) -> Self {
+        match failure {
+            None => Self::Won,
+            Some(Loss::Timeout) => Self::Timeout,
+            Some(Loss::Overflow) => Self::Overflow,
+            Some(Loss::Cancelled) => Self::Cancelled,
+            Some(_) => Self::Failed,
+        }
+    }
+}
+
+closed_set! {
+    /// Why a line did not get past a fisher's server.
+    ProbeFailure {
+        /// Its first five bytes were no probe (S02).
+        WrongBytes = "wrong-bytes",
+        /// The probe was not whole in time (S08).
+        Timeout = "timeout",
+        /// It ended before its probe was whole.
+        Closed = "closed",
+    }
+}
+
+closed_set! {
+    /// What came first at a fisher's server after it had answered the probe (S04b).
+    ServerFirst {
+        /// The payload of the client.
+        Payload = "payload",
+        /// Nothing in time: the backend was dialled, and may speak first.
+        Dialled = "dialled",
+        /// The end of the line, as that of a candidate that was not chosen.
+        Ended = "ended",
     }
 }
 

@@ -21,7 +21,10 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
 pub use actors::{ActorMetrics, KindMetrics};
-pub use labels::{AcceptError, ActorKind, DialResult, Refused, ReloadResult};
+pub use labels::{
+    AcceptError, ActorKind, DialResult, ProbeFailure, Refused, ReloadResult, SelectionOutcome,
+    ServerFirst,
+};
 pub use node::NodeMetrics;
 pub use supervisor::SupervisorMetrics;
 pub use worker::WorkerMetrics;

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lineway_wire::fisher::Loss;
 use lineway_wire::line::{Direction, FinishReason, LineKind, PauseReason};
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
 };
 
-use super::labels::{AcceptError, DialResult, Refused};
+use super::labels::{
+    AcceptError, DialResult, ProbeFailure, Refused, SelectionOutcome, ServerFirst,
+};
 use super::register;
 
 /// Buckets of a dial, in seconds.
@@ -26,16 +29,32 @@ struct Abilities {
     pauses: &'static [PauseReason],
     accepts: bool,
     dials: bool,
+    fishes: bool,
+    answers: bool,
 }
 
 impl Abilities {
     fn of(type_name: &str) -> Self {
-        let none = Self { lines: &[], pauses: &[], accepts: false, dials: false };
+        let none = Self {
+            lines: &[],
+            pauses: &[],
+            accepts: false,
+            dials: false,
+            fishes: false,
+            answers: false,
+        };
         let main = Self { lines: &[LineKind::Main], pauses: &[PauseReason::Queue], ..none };
         match type_name {
             "TcpListener" => Self { accepts: true, ..main },
             "TesterClient" => main,
             "TcpConnector" => Self { dials: true, ..none },
+            "ConnectionFisherClient" => Self {
+                lines: &[LineKind::Child],
+                pauses: &[PauseReason::Queue],
+                fishes: true,
+                ..none
+            },
+            "ConnectionFisherServer" => Self { answers: true, ..none },
             _ => none,
         }
     }
@@ -51,6 +70,8 @@ pub struct NodeMetrics {
     accept_errors: Option<[IntCounter; AcceptError::ALL.len()]>,
     refused: Option<[IntCounter; Refused::ALL.len()]>,
     dials: Option<Dials>,
+    fishing: Option<FishingMetrics>,
+    probing: Option<ProbingMetrics>,
 }
 
 /// The lines of one kind.
@@ -74,6 +95,21 @@ struct Traffic {
 struct Dials {
     results: [IntCounter; DialResult::ALL.len()],
     seconds: Histogram,
+}
+
+#[derive(Debug)]
+struct FishingMetrics {
+    candidates: IntCounter,
+    lost: [IntCounter; Loss::ALL.len()],
+    outcomes: [IntCounter; SelectionOutcome::ALL.len()],
+    seconds: Histogram,
+    queued: IntGauge,
+}
+
+#[derive(Debug)]
+struct ProbingMetrics {
+    failures: [IntCounter; ProbeFailure::ALL.len()],
+    first: [IntCounter; ServerFirst::ALL.len()],
 }
 
 impl NodeMetrics {
@@ -161,6 +197,53 @@ impl NodeMetrics {
             }
         }
     }
+
+    /// A candidate was opened (C02).
+    pub fn candidate(&self) {
+        if let Some(fishing) = &self.fishing {
+            fishing.candidates.inc();
+        }
+    }
+
+    /// A candidate did not win.
+    pub fn lost(&self, why: Loss) {
+        if let Some(fishing) = &self.fishing {
+            fishing.lost[why as usize].inc();
+        }
+    }
+
+    /// A selection came out so long after `Init`: with a winner, or without one for this reason.
+    pub fn selected(&self, failure: Option<Loss>, took: Duration) {
+        if let Some(fishing) = &self.fishing {
+            fishing.outcomes[SelectionOutcome::of(failure) as usize].inc();
+            if failure.is_none() {
+                fishing.seconds.observe(took.as_secs_f64());
+            }
+        }
+    }
+
+    /// So many bytes of one line wait for a choice, where so many did before.
+    pub fn fishing(&self, before: usize, bytes: usize) {
+        if let Some(fishing) = &self.fishing
+            && before != bytes
+        {
+            fishing.queued.add(bytes as i64 - before as i64);
+        }
+    }
+
+    /// A line did not get past the probe (S02, S08).
+    pub fn probe_failed(&self, why: ProbeFailure) {
+        if let Some(probing) = &self.probing {
+            probing.failures[why as usize].inc();
+        }
+    }
+
+    /// What came first behind an answered probe (S04b).
+    pub fn server_first(&self, result: ServerFirst) {
+        if let Some(probing) = &self.probing {
+            probing.first[result as usize].inc();
+        }
+    }
 }
 
 /// The families whose series have a `node` label.
@@ -176,6 +259,13 @@ pub(super) struct NodeFamilies {
     refused: IntCounterVec,
     dials: IntCounterVec,
     dial_seconds: HistogramVec,
+    candidates: IntCounterVec,
+    lost: IntCounterVec,
+    selections: IntCounterVec,
+    selection_seconds: HistogramVec,
+    fishing: IntGaugeVec,
+    probe_failures: IntCounterVec,
+    server_first: IntCounterVec,
 }
 
 impl NodeFamilies {
@@ -246,6 +336,41 @@ impl NodeFamilies {
                 "How long onward connections took to come out, name included; without cancelled ones.",
                 &DIAL,
             ),
+            candidates: counter(
+                "lineway_fisher_candidates_total",
+                "Candidates that were opened.",
+                &["node"],
+            ),
+            lost: counter(
+                "lineway_fisher_lost_total",
+                "Candidates that did not win, by why not.",
+                &["node", "reason"],
+            ),
+            selections: counter(
+                "lineway_fisher_selections_total",
+                "Selections among candidates, by how they came out; won is also the count of winners.",
+                &["node", "outcome"],
+            ),
+            selection_seconds: histogram(
+                "lineway_fisher_selection_seconds",
+                "How long it took from the start of a line to the choice of a candidate.",
+                &DIAL,
+            ),
+            fishing: gauge(
+                "lineway_fisher_queued_bytes",
+                "Payload bytes that wait for the choice of a candidate.",
+                &["node"],
+            ),
+            probe_failures: counter(
+                "lineway_fisher_probe_failures_total",
+                "Lines that did not get past the probe, by why not.",
+                &["node", "reason"],
+            ),
+            server_first: counter(
+                "lineway_fisher_server_first_total",
+                "What came first behind an answered probe: a payload, the time to dial without one, or the end.",
+                &["node", "result"],
+            ),
         }
     }
 
@@ -293,6 +418,20 @@ impl NodeFamilies {
                     .map(|result| self.dials.with_label_values(&[node, result.as_str()])),
                 seconds: self.dial_seconds.with_label_values(&[node]),
             }),
+            fishing: abilities.fishes.then(|| FishingMetrics {
+                candidates: self.candidates.with_label_values(&[node]),
+                lost: Loss::ALL.map(|why| self.lost.with_label_values(&[node, why.as_str()])),
+                outcomes: SelectionOutcome::ALL
+                    .map(|outcome| self.selections.with_label_values(&[node, outcome.as_str()])),
+                seconds: self.selection_seconds.with_label_values(&[node]),
+                queued: self.fishing.with_label_values(&[node]),
+            }),
+            probing: abilities.answers.then(|| ProbingMetrics {
+                failures: ProbeFailure::ALL
+                    .map(|why| self.probe_failures.with_label_values(&[node, why.as_str()])),
+                first: ServerFirst::ALL
+                    .map(|result| self.server_first.with_label_values(&[node, result.as_str()])),
+            }),
         }
     }
 
@@ -324,5 +463,20 @@ impl NodeFamilies {
             let _ = self.dials.remove_label_values(&[node, result.as_str()]);
         }
         let _ = self.dial_seconds.remove_label_values(&[node]);
+        let _ = self.candidates.remove_label_values(&[node]);
+        let _ = self.selection_seconds.remove_label_values(&[node]);
+        let _ = self.fishing.remove_label_values(&[node]);
+        for why in Loss::ALL {
+            let _ = self.lost.remove_label_values(&[node, why.as_str()]);
+        }
+        for outcome in SelectionOutcome::ALL {
+            let _ = self.selections.remove_label_values(&[node, outcome.as_str()]);
+        }
+        for why in ProbeFailure::ALL {
+            let _ = self.probe_failures.remove_label_values(&[node, why.as_str()]);
+        }
+        for result in ServerFirst::ALL {
+            let _ = self.server_first.remove_label_values(&[node, result.as_str()]);
+        }
     }
 }

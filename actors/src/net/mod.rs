@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use socket2::SockRef;
@@ -48,6 +49,11 @@ pub trait Transport: AsyncRead + AsyncWrite + Unpin {
     /// None of its own; `Ok(None)` where nothing is wrong.
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
+    }
+
+    /// What the transport has measured as the time to its peer and back, where it does.
+    fn round_trip(&self) -> Option<Duration> {
+        None
     }
 }
 
@@ -105,6 +111,14 @@ impl Socket {
     /// An error that the socket has seen though nobody reads or writes.
     pub fn take_error(&self) -> Option<io::Error> {
         each!(self, socket => socket.take_error()).unwrap_or_else(Some)
+    }
+
+    /// What the transport has measured as the time to its peer and back, where it does.
+    pub fn round_trip(&self) -> Option<Duration> {
+        match self {
+            Self::Tcp(socket) => tcp::round_trip(socket),
+            Self::Other(socket) => socket.round_trip(),
+        }
     }
 
     /// The local address, where there is one.

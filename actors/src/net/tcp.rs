@@ -1,7 +1,10 @@
 //! The kernel's TCP.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::set_tcp_quickack;
@@ -81,4 +84,26 @@ fn start_empty(socket: &Socket, to: SocketAddr) -> io::Result<()> {
         Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The smoothed round-trip time that the kernel has measured (`tcp(7)`, `TCP_INFO`).
+#[expect(unsafe_code, reason = "no safe wrapper of TCP_INFO is at hand")]
+pub(super) fn round_trip(stream: &TcpStream) -> Option<Duration> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
+    // SAFETY: the descriptor is open for the whole call; `info` has room for `length` bytes, and
+    // the kernel writes no more than that.
+    let failed = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    // SAFETY: it is plain numbers, for which zeroes are values like any other: whatever part of it
+    // the kernel wrote, all of it is initialised.
+    let info = unsafe { info.assume_init() };
+    (failed == 0 && info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()))
 }

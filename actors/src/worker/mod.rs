@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use lineway_wire::line::{FinishReason, LineKind};
+use lineway_wire::select::CandidateId;
 
 pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
@@ -22,10 +23,11 @@ pub use timers::Timers;
 
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
+use crate::fisher::Berth;
 use crate::health::Health;
-use crate::line::{Chain, End, LineParts, MainLine, Pool, TesterClient, Testers};
+use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
-use crate::messages::{DeadlineKind, Expired, Finish, Snapshot, WatchAgain};
+use crate::messages::{CandidateSays, DeadlineKind, Expired, Finish, Snapshot, WatchAgain};
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
@@ -74,8 +76,28 @@ pub struct Worker {
     numbers: Cell<u64>,
 }
 
+/// Where a line is reached.
+enum Address {
+    Main(Addr<MainLine>),
+    Child(Addr<ChildLine>),
+}
+
+impl Address {
+    fn tell<M>(&self, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        MainLine: actix::Handler<M>,
+        ChildLine: actix::Handler<M>,
+    {
+        match self {
+            Self::Main(line) => line.do_send(message),
+            Self::Child(line) => line.do_send(message),
+        }
+    }
+}
+
 struct LiveLine {
-    addr: Addr<MainLine>,
+    addr: Address,
     view: Arc<LineView>,
     chain: Rc<Chain>,
 }
@@ -128,22 +150,76 @@ impl Worker {
         (descriptors, count): (Option<Permit>, Option<LineCount>),
         limit: Option<(DeadlineKind, Duration)>,
     ) -> LineId {
-        let number = self.numbers.get() + 1;
-        self.numbers.set(number);
-        let id = LineId { worker: self.index, number };
+        let (id, number) = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
-        let stages = chain.stages();
-        let far = if stages.is_empty() { chain.begin_far(self) } else { End::Waiting };
-        let parts =
-            LineParts { view: Arc::clone(&view), chain: Rc::clone(chain), near, stages, far };
+        let parts = self.parts(chain, near, &view);
         let mut line = MainLine::new(self, parts, descriptors, count);
         if let Some((kind, limit)) = limit {
             line.line().limit(kind, timers::now() + limit);
         }
         let addr = spawn::start(ActorKind::MainLine, self.board.metrics.actors(), |_| line, |_| {});
+        let addr = Address::Main(addr);
         self.lines.borrow_mut().insert(number, LiveLine { addr, view, chain: Rc::clone(chain) });
         id
+    }
+
+    /// Starts a candidate of this main line on the way that begins with its fisher.
+    pub(crate) fn open_candidate(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        line: LineId,
+        candidate: CandidateId,
+        berth: Berth,
+        descriptor: Option<Permit>,
+    ) -> Addr<ChildLine> {
+        let (id, number) = self.next_id();
+        let node = Arc::clone(&chain.entry.plan.name);
+        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(line), None));
+        let near = End::Fishing(Box::default());
+        let parts = self.parts(chain, near, &view);
+        let maker = Maker { line, candidate, berth };
+        let child = ChildLine::new(self, parts, maker, descriptor);
+        let actors = self.board.metrics.actors();
+        let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
+        let live = Address::Child(addr.clone());
+        self.lines
+            .borrow_mut()
+            .insert(number, LiveLine { addr: live, view, chain: Rc::clone(chain) });
+        addr
+    }
+
+    fn next_id(&self) -> (LineId, u64) {
+        let number = self.numbers.get() + 1;
+        self.numbers.set(number);
+        (LineId { worker: self.index, number }, number)
+    }
+
+    fn parts(self: &Rc<Self>, chain: &Rc<Chain>, near: End, view: &Arc<LineView>) -> LineParts {
+        let stages = chain.stages();
+        let far = if stages.is_empty() { chain.begin_far(self) } else { End::Waiting };
+        LineParts { view: Arc::clone(view), chain: Rc::clone(chain), near, stages, far }
+    }
+
+    /// A candidate tells the main line that made it.
+    pub(crate) fn tell_maker(&self, line: LineId, says: CandidateSays) {
+        if let Some(LiveLine { addr: Address::Main(main), .. }) =
+            self.lines.borrow().get(&line.number)
+        {
+            main.do_send(says);
+        }
+    }
+
+    /// A candidate is part of its main line: what is meant for it goes there.
+    pub(crate) fn adopted(&self, candidate: LineId, line: LineId) {
+        let mut lines = self.lines.borrow_mut();
+        let main = match lines.get(&line.number) {
+            Some(LiveLine { addr: Address::Main(main), .. }) => main.clone(),
+            _ => return,
+        };
+        if let Some(live) = lines.get_mut(&candidate.number) {
+            live.addr = Address::Main(main);
+        }
     }
 
     /// Starts one line of a TesterClient.
@@ -174,20 +250,22 @@ impl Worker {
     pub fn finish_line(&self, id: LineId, reason: FinishReason) -> bool {
         let lines = self.lines.borrow();
         let line = lines.get(&id.number).filter(|_| id.worker == self.index);
-        line.map(|line| line.addr.do_send(Finish { reason })).is_some()
+        line.map(|line| line.addr.tell(Finish { reason })).is_some()
     }
 
-    /// Asks lines to end: all, or those of chains that were retired by a reload.
+    /// Asks main lines to end, and with each its candidates: all, or those of chains that were
+    /// retired by a reload.
     pub fn finish_lines(&self, reason: FinishReason, which: impl Fn(&Chain) -> bool) -> usize {
         let lines = self.lines.borrow();
-        let chosen = lines.values().filter(|line| which(&line.chain));
-        chosen.map(|line| line.addr.do_send(Finish { reason })).count()
+        let main = |line: &&LiveLine| line.view.kind == LineKind::Main;
+        let chosen = lines.values().filter(main).filter(|line| which(&line.chain));
+        chosen.map(|line| line.addr.tell(Finish { reason })).count()
     }
 
     /// Passes an expired deadline on to its line.
     pub fn expired(&self, expired: Expired) {
         if let Some(line) = self.lines.borrow().get(&expired.id.number) {
-            line.addr.do_send(expired);
+            line.addr.tell(expired);
         }
     }
 
@@ -201,7 +279,7 @@ impl Worker {
             deadlines: Vec::new(),
         });
         for line in lines.values() {
-            line.addr.do_send(WatchAgain);
+            line.addr.tell(WatchAgain);
         }
     }
 }

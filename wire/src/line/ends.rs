@@ -60,6 +60,11 @@ impl Ends {
         self.finish.is_none() && self.ways[direction as usize] == Way::Flowing
     }
 
+    /// True once the input of this direction has ended by itself (L07).
+    pub fn has_ended(&self, direction: Direction) -> bool {
+        matches!(self.ways[direction as usize], Way::Ended | Way::Passed)
+    }
+
     /// True while bytes of this direction can be delivered.
     pub fn delivers(&self, direction: Direction) -> bool {
         matches!(self.ways[direction as usize], Way::Flowing | Way::Ended)

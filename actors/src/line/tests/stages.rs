@@ -93,7 +93,7 @@ impl Stage for Door {
         Some(self.until)
     }
 
-    fn timeout(&mut self, now: Instant, out: &mut StageOut<'_>) {
+    fn timeout(&mut self, now: Instant, _: &dyn Fn() -> Option<Duration>, out: &mut StageOut<'_>) {
         assert!(now >= self.until);
         self.open(out);
     }
