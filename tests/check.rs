@@ -228,7 +228,9 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "right/shared.toml",
         "right/every-setting.toml",
         "right/names.toml",
+        "right/fisher.toml",
         "wrong/misspelt.toml",
+        "wrong/fisher.toml",
     ];
     let edit =
         (any::<prop::sample::Index>(), 0..12_usize, prop::collection::vec(any::<u8>(), 0..4));

@@ -57,6 +57,18 @@ pub const TESTER_CLIENT: Shape =
 /// `TesterServer`: ends a chain.
 pub const TESTER_SERVER: Shape =
     Shape { name: "TesterServer", takes: Some(Traffic::Bytes), gives: None };
+/// `ConnectionFisherClient`: stands inside a chain.
+pub const FISHER_CLIENT: Shape = Shape {
+    name: "ConnectionFisherClient",
+    takes: Some(Traffic::Bytes),
+    gives: Some(Traffic::Bytes),
+};
+/// `ConnectionFisherServer`: stands inside a chain.
+pub const FISHER_SERVER: Shape = Shape {
+    name: "ConnectionFisherServer",
+    takes: Some(Traffic::Bytes),
+    gives: Some(Traffic::Bytes),
+};
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,6 @@ const SHOWN: usize = 8;
 /// Nodes that enter one chain stand together above it; a chain that joins another one further down
 /// ends with the word `above`.
 pub fn tree(plan: &Plan) -> String {
-    let width =
-        plan.nodes.iter().map(|node| visible(&node.name).chars().count()).max().unwrap_or(0);
     let nodes: HashMap<&str, &NodePlan> = plan.nodes.iter().map(|n| (&*n.name, n)).collect();
     let followers: HashSet<&str> = plan.nodes.iter().filter_map(|n| n.next.as_deref()).collect();
     let starts = plan.nodes.iter().filter(|node| !followers.contains(&*node.name));
@@ -33,35 +31,62 @@ pub fn tree(plan: &Plan) -> String {
         }
     }
 
-    let mut out = String::new();
+    let mut rows = Vec::new();
     let mut shown = HashSet::new();
     for group in groups {
-        out.push('\n');
-        for start in &group {
-            write_node(&mut out, "", start, width, "");
+        for (number, start) in group.iter().enumerate() {
+            rows.push(Row { depth: None, first: number == 0, node: start, above: false });
         }
         let mut next = group[0].next.as_deref();
         let mut depth = 0;
         while let Some(node) = next.and_then(|name| nodes.get(name)) {
-            let indent = format!("{}└─ ", "   ".repeat(depth));
-            if !shown.insert(&*node.name) {
-                write_node(&mut out, &indent, node, width, " (above)");
+            let above = !shown.insert(&*node.name);
+            rows.push(Row { depth: Some(depth), first: false, node, above });
+            if above {
                 break;
             }
-            write_node(&mut out, &indent, node, width, "");
             next = node.next.as_deref();
             depth += 1;
         }
     }
-    out
+    write_rows(&rows)
 }
 
-fn write_node(out: &mut String, indent: &str, node: &NodePlan, width: usize, after: &str) {
-    let room = (width + 3).saturating_sub(indent.chars().count());
-    let kind = node.settings.type_name();
-    let line =
-        format!("{indent}{:<room$}  {kind:<12}  {}", visible(&node.name), describe(&node.settings));
-    let _ = writeln!(out, "{}{after}", line.trim_end());
+/// A node in the tree.
+struct Row<'a> {
+    /// How far it stands from the node that enters the chain; `None` for that one.
+    depth: Option<usize>,
+    /// Begins a group of chains.
+    first: bool,
+    node: &'a NodePlan,
+    /// Its chain goes on further up.
+    above: bool,
+}
+
+impl Row<'_> {
+    fn branch(&self) -> String {
+        let indent = self.depth.map(|depth| format!("{}└─ ", "   ".repeat(depth)));
+        format!("{}{}", indent.unwrap_or_default(), visible(&self.node.name))
+    }
+}
+
+fn write_rows(rows: &[Row<'_>]) -> String {
+    let branches: Vec<_> = rows.iter().map(Row::branch).collect();
+    let branch_width = branches.iter().map(|branch| branch.chars().count()).max().unwrap_or(0);
+    let kinds = rows.iter().map(|row| row.node.settings.type_name());
+    let kind_width = kinds.map(str::len).max().unwrap_or(0);
+
+    let mut out = String::new();
+    for (row, branch) in rows.iter().zip(branches) {
+        if row.first {
+            out.push('\n');
+        }
+        let (kind, settings) = (row.node.settings.type_name(), describe(&row.node.settings));
+        let line = format!("{branch:<branch_width$}  {kind:<kind_width$}  {settings}");
+        let after = if row.above { " (above)" } else { "" };
+        let _ = writeln!(out, "{}{after}", line.trim_end());
+    }
+    out
 }
 
 /// The main settings of a node in a few words: where it listens, where it connects.
@@ -81,8 +106,8 @@ pub fn describe(settings: &NodeSettings) -> String {
             format!("{} each line", counted(tries, "candidate"))
         }
         NodeSettings::ConnectionFisherServer(fisher) => match fisher.server_first_delay.get() {
-            0 => "never before payload".to_owned(),
-            delay => format!("starts after {delay} ms without payload"),
+            0 => "next starts with the first payload".to_owned(),
+            delay => format!("next starts with the first payload, or after {delay} ms"),
         },
     }
 }

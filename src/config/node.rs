@@ -13,6 +13,7 @@ use super::{AdminSettings, LoadOptions, listen};
 use crate::chain::{self, Fault, Link, Next, Shape};
 use crate::suggest::nearest;
 
+mod fisher;
 mod tcp;
 mod tester;
 
@@ -35,12 +36,14 @@ struct NodeType {
 }
 
 /// Every node type.
-const TYPES: [NodeType; 5] = [
+const TYPES: [NodeType; 7] = [
     NodeType { shape: &chain::TCP_LISTENER, read: tcp::listener },
     NodeType { shape: &chain::TCP_CONNECTOR, read: tcp::connector },
     NodeType { shape: &chain::ECHO_SERVER, read: |_| Some(NodeSettings::EchoServer) },
     NodeType { shape: &chain::TESTER_CLIENT, read: tester::client },
     NodeType { shape: &chain::TESTER_SERVER, read: |table| Some(tester::server(table)) },
+    NodeType { shape: &chain::FISHER_CLIENT, read: |table| Some(fisher::client(table)) },
+    NodeType { shape: &chain::FISHER_SERVER, read: |table| Some(fisher::server(table)) },
 ];
 
 impl NodeType {
