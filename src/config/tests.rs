@@ -50,7 +50,7 @@ fn the_built_in_configuration_has_the_defaults_of_the_contract() {
     assert_eq!((entry.backlog, entry.max_lines), (4096, None));
     assert_eq!((&entry.whitelist[..], &entry.blacklist[..]), (&[][..], &[][..]));
 
-    let onward = connector(&config, 1);
+    let onward = connector(&config, 2);
     assert_eq!(onward.connect_timeout.get(), 10_000);
     assert_eq!(onward.idle_timeout.get(), 300_000);
     assert_eq!((onward.fastopen, onward.source_ip), (false, None));
@@ -140,7 +140,7 @@ fn every_setting_arrives() {
     assert_eq!(entry.socket.fwmark, Some(u32::MAX));
     assert_eq!(entry.socket.interface.as_deref(), Some("eth0"));
 
-    let onward = connector(&config, 1);
+    let onward = connector(&config, 2);
     assert_eq!(onward.targets[0].host, Host::Name("server.example".into()));
     assert!(onward.fastopen);
     assert_eq!(onward.connect_timeout.get(), 1);
