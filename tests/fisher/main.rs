@@ -5,6 +5,9 @@ mod common;
 
 mod client;
 mod far;
+mod golden;
+mod pair;
+mod server;
 
 use std::net::SocketAddr;
 
@@ -22,6 +25,20 @@ fn fisher(name: &str, next: &str, tries: u32) -> String {
 fn client_to(far: SocketAddr, tries: u32) -> Service {
     let nodes = listener("in", "race", "") + &fisher("race", "out", tries);
     Service::start(&(nodes + &connector("out", far, "")))
+}
+
+/// A `ConnectionFisherServer` with this `server-first-delay-ms`.
+fn fisher_server(name: &str, next: &str, delay: u32) -> String {
+    format!(
+        "[[node]]\nname = \"{name}\"\ntype = \"ConnectionFisherServer\"\nnext = \"{next}\"\n\
+         settings = {{ server-first-delay-ms = {delay} }}\n"
+    )
+}
+
+/// Listener `in`, fisher's server `fs`, connector `out`.
+fn server_to(backend: SocketAddr, delay: u32) -> Service {
+    let nodes = listener("in", "fs", "") + &fisher_server("fs", "out", delay);
+    Service::start(&(nodes + &connector("out", backend, "")))
 }
 
 /// Waits for so many candidates that did not win for this reason.

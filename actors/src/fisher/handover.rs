@@ -38,7 +38,7 @@ pub struct Tenure {
     view: Arc<LineView>,
     reason: FinishReason,
     /// Given back with it.
-    _descriptor: Option<Permit>,
+    descriptor: Option<Permit>,
 }
 
 impl Tenure {
@@ -50,12 +50,17 @@ impl Tenure {
         descriptor: Option<Permit>,
     ) -> Self {
         let reason = FinishReason::PeerFinished;
-        Self { worker, chain, view, reason, _descriptor: descriptor }
+        Self { worker, chain, view, reason, descriptor }
     }
 
     /// The line as others see it.
     pub const fn view(&self) -> &Arc<LineView> {
         &self.view
+    }
+
+    /// Gives its descriptor back: that of the far end of the line that it became part of counts.
+    pub(crate) fn share_descriptor(&mut self) {
+        self.descriptor = None;
     }
 
     /// The chain that it goes through.

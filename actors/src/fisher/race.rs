@@ -9,7 +9,7 @@ use lineway_wire::line::FinishReason;
 use lineway_wire::select::{CandidateId, Event};
 
 use super::handover::{Berth, Handover};
-use crate::line::{Chain, ChildLine, Node, OWN_LIMIT};
+use crate::line::{Chain, ChildLine, Node, OWN_LIMIT, Pool};
 use crate::messages::{CandidateSays, Finish, Says};
 use crate::registry::LineId;
 use crate::worker::{Worker, timers};
@@ -49,8 +49,10 @@ struct Runner {
 }
 
 impl Runner {
-    fn end(self, reason: FinishReason) {
-        drop(self.berth.take());
+    fn end(self, reason: FinishReason, pool: &Pool) {
+        if let Some(handover) = self.berth.take() {
+            handover.close(pool);
+        }
         if let Some(address) = self.address {
             address.do_send(Finish { reason });
         }
@@ -82,14 +84,12 @@ impl Race {
             return None;
         }
         for at in 0..self.tries {
-            // The first one uses the descriptor that its main line has for its far end.
-            let descriptor = match at {
-                0 => None,
-                _ => match self.worker.board.descriptors.take(1) {
-                    None => break,
-                    descriptor => descriptor,
-                },
-            };
+            // Each has one of its own, for it may be open for a while when its main line is over.
+            // With none left there is the one that the main line has for its far end.
+            let descriptor = self.worker.board.descriptors.take(1);
+            if descriptor.is_none() && at > 0 {
+                break;
+            }
             let berth = Berth::default();
             let runner = Runner { address: None, berth: Rc::clone(&berth) };
             let Ok(id) = self.fisher.start(runner) else {
@@ -164,10 +164,11 @@ impl Race {
             match event {
                 Event::Lost(_, runner) => {
                     self.node.metrics.lost(self.losers);
-                    runner.end(match self.losers {
+                    let reason = match self.losers {
                         Loss::Timeout => FinishReason::Timeout,
                         _ => FinishReason::PeerFinished,
-                    });
+                    };
+                    runner.end(reason, &self.worker.pool);
                 }
                 Event::Settled(outcome) => return Some(self.settled(outcome, now)),
             }

@@ -1,16 +1,18 @@
 //! A candidate becomes part of its main line.
 
 use std::rc::Rc;
-use std::task::Context;
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use lineway_wire::fisher::BODY_BYTES;
 use lineway_wire::line::{Direction, FinishReason};
 
 use super::Line;
+use super::ending::leave;
 use crate::descriptors::Permit;
 use crate::fisher::{Handover, Outcome, Tenure};
 use crate::line::end::End;
+use crate::line::pool::Pool;
 use crate::line::stage::Stages;
 use crate::messages::{CandidateSays, DeadlineKind};
 use crate::registry::LineState;
@@ -57,7 +59,9 @@ impl Line {
 
     /// Takes over what the winner holds: from here on it is a line like any other (C19, C20).
     fn join(&mut self, handover: Handover) {
-        let Handover { far, stages, queues: [unsent, mut body], input_ended, tenure } = handover;
+        let Handover { far, stages, queues: [unsent, mut body], input_ended, mut tenure } =
+            handover;
+        tenure.share_descriptor();
         if let End::Race(mut race) = std::mem::replace(&mut self.far, far) {
             race.given_up(FinishReason::PeerFinished);
         }
@@ -147,10 +151,19 @@ impl Line {
         self.closed && self.over.is_none()
     }
 
-    /// Ends a candidate: what its peer has sent is read, so that closing sends no reset.
+    /// Ends a candidate: its peer gets an end of input at once, and is read for a short while, so
+    /// that closing sends no reset.
     pub fn give_up(&mut self, reason: FinishReason) {
         self.discards = true;
         self.over.get_or_insert(reason);
+    }
+}
+
+impl Handover {
+    /// Closes a candidate that proved itself but was not chosen, without a reset where that can be.
+    pub fn close(mut self, pool: &Pool) {
+        // Whatever it says, the connection is closed next.
+        let _ = leave(&mut self.far, &mut Context::from_waker(Waker::noop()), pool);
     }
 }
 
