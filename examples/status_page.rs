@@ -10,8 +10,9 @@ use futures_util::FutureExt;
 use lineway::admin::{CloseOutcome, Context, NotReady, Server};
 use lineway_actors::registry::{LineId, LineState, LineView, Registry};
 use lineway_actors::settings::{
-    DnsSettings, DomainStrategy, Host, NodePlan, NodeSettings, Plan, ServiceSettings,
-    SocketSettings, Target, TcpConnectorSettings, TcpListenerSettings, TesterSettings,
+    DnsSettings, DomainStrategy, FisherClientSettings, Host, NodePlan, NodeSettings, Plan,
+    ServiceSettings, SocketSettings, Target, TcpConnectorSettings, TcpListenerSettings,
+    TesterSettings,
 };
 use lineway_actors::wire::line::{Direction, LineKind, PauseReason, PauseReasons};
 use lineway_actors::wire::units::{ByteCount, Millis, Port};
@@ -33,7 +34,15 @@ fn context(lines: u64, unready: bool) -> Context {
     let registry = Registry::new();
     let plan = Arc::new(plan());
     for number in 1..=lines {
-        registry.insert(Arc::new(line(number, &plan)));
+        let line = line(number, &plan);
+        let candidates = match &*line.node {
+            "entry" => candidates(number, line.id),
+            _ => Vec::new(),
+        };
+        registry.insert(Arc::new(line));
+        for candidate in candidates {
+            registry.insert(Arc::new(candidate));
+        }
     }
     let closing = registry.clone();
     Context {
@@ -107,6 +116,20 @@ fn line(number: u64, plan: &Plan) -> LineView {
     line
 }
 
+/// What a fisher made for a line: two that race, or the one that was chosen.
+fn candidates(number: u64, maker: LineId) -> Vec<LineView> {
+    let racing = number.is_multiple_of(2);
+    let candidate = |nth: u64| {
+        // They are made later than lines that came at the same time.
+        let id = LineId { number: 1_000_000 + number * 2 + nth, ..maker };
+        let line = LineView::new(id, LineKind::Child, "fisher".into(), Some(maker), None);
+        line.set_state(if racing { LineState::Opening } else { LineState::Open });
+        line.set_bytes(Direction::Upstream, 5);
+        line
+    };
+    (0..if racing { 2 } else { 1 }).map(candidate).collect()
+}
+
 fn plan() -> Plan {
     let node = |name: &str, settings, next: Option<&str>| NodePlan {
         name: name.into(),
@@ -146,6 +169,8 @@ fn plan() -> Plan {
         terminate: false,
         lines: 4,
     };
+    let fisher =
+        NodeSettings::ConnectionFisherClient(FisherClientSettings { simultaneous_tries: 2 });
     let hostile = "in\"<script>alert('x')</script>\nof a rather long name";
     Plan {
         service: ServiceSettings {
@@ -154,7 +179,8 @@ fn plan() -> Plan {
             dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
         },
         nodes: vec![
-            node("entry", listener(7000..=7000), Some("backend")),
+            node("entry", listener(7000..=7000), Some("fisher")),
+            node("fisher", fisher, Some("backend")),
             node("backend", connector, None),
             node(hostile, listener(7100..=7199), Some("echo")),
             node("\u{648}\u{631}\u{648}\u{62f}\u{6cc}", listener(7001..=7001), Some("echo")),
