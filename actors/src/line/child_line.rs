@@ -137,6 +137,14 @@ impl Handler<Finish> for ChildLine {
     }
 }
 
+impl Handler<CandidateSays> for ChildLine {
+    type Result = ();
+
+    fn handle(&mut self, says: CandidateSays, _: &mut Self::Context) {
+        self.line.candidate_says(says);
+    }
+}
+
 impl Handler<Expired> for ChildLine {
     type Result = ();
 

@@ -129,10 +129,7 @@ impl End {
                 tester.end();
                 Poll::Ready(Ok(()))
             }
-            Self::Fishing(fishing) => {
-                fishing.end();
-                Poll::Ready(Ok(()))
-            }
+            Self::Fishing(fishing) => fishing.poll_end().map(Ok),
             Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }

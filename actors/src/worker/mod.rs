@@ -77,6 +77,7 @@ pub struct Worker {
 }
 
 /// Where a line is reached.
+#[derive(Clone)]
 enum Address {
     Main(Addr<MainLine>),
     Child(Addr<ChildLine>),
@@ -201,24 +202,21 @@ impl Worker {
         LineParts { view: Arc::clone(view), chain: Rc::clone(chain), near, stages, far }
     }
 
-    /// A candidate tells the main line that made it.
+    /// A candidate tells the line that made it.
     pub(crate) fn tell_maker(&self, line: LineId, says: CandidateSays) {
-        if let Some(LiveLine { addr: Address::Main(main), .. }) =
-            self.lines.borrow().get(&line.number)
-        {
-            main.do_send(says);
+        if let Some(live) = self.lines.borrow().get(&line.number) {
+            live.addr.tell(says);
         }
     }
 
-    /// A candidate is part of its main line: what is meant for it goes there.
+    /// A candidate is part of the line that made it: what is meant for it goes there.
     pub(crate) fn adopted(&self, candidate: LineId, line: LineId) {
         let mut lines = self.lines.borrow_mut();
-        let main = match lines.get(&line.number) {
-            Some(LiveLine { addr: Address::Main(main), .. }) => main.clone(),
-            _ => return,
+        let Some(addr) = lines.get(&line.number).map(|live| live.addr.clone()) else {
+            return;
         };
         if let Some(live) = lines.get_mut(&candidate.number) {
-            live.addr = Address::Main(main);
+            live.addr = addr;
         }
     }
 
