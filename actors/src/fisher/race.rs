@@ -50,7 +50,9 @@ struct Runner {
 
 impl Runner {
     fn end(self, reason: FinishReason) {
-        drop(self.berth.take());
+        if let Some(mut handover) = self.berth.take() {
+            handover.far.end_now();
+        }
         if let Some(address) = self.address {
             address.do_send(Finish { reason });
         }

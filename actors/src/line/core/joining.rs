@@ -142,9 +142,9 @@ impl Line {
         self.closed && self.over.is_none()
     }
 
-    /// Ends a candidate: what its peer has sent is read, so that closing sends no reset.
+    /// Ends a candidate, which owes nobody anything (C15).
     pub fn give_up(&mut self, reason: FinishReason) {
-        self.discards = true;
+        self.far.end_now();
         self.over.get_or_insert(reason);
     }
 }
