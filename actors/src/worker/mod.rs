@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use actix::Addr;
 use lineway_wire::line::{FinishReason, LineKind};
-use lineway_wire::select::CandidateId;
 
 pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
@@ -23,7 +22,6 @@ pub use timers::Timers;
 
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
-use crate::fisher::Berth;
 use crate::health::Health;
 use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
@@ -169,17 +167,14 @@ impl Worker {
     pub(crate) fn open_candidate(
         self: &Rc<Self>,
         chain: &Rc<Chain>,
-        line: LineId,
-        candidate: CandidateId,
-        berth: Berth,
+        maker: Maker,
         descriptor: Option<Permit>,
     ) -> Addr<ChildLine> {
         let (id, number) = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
-        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(line), None));
+        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker.line), None));
         let near = End::Fishing(Box::default());
         let parts = self.parts(chain, near, &view);
-        let maker = Maker { line, candidate, berth };
         let child = ChildLine::new(self, parts, maker, descriptor);
         let actors = self.board.metrics.actors();
         let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});

@@ -28,7 +28,7 @@ impl Line {
         let End::Race(race) = &mut self.far else {
             return;
         };
-        let begun = race.begin(self.view.id, now);
+        let begun = race.begin(self.view.id, !self.near.is_socket(), now);
         let established = race.take_est();
         let outcome = race.poll(now);
         if let Some(deadline) = begun {
