@@ -20,6 +20,7 @@ mod pool;
 mod queue;
 mod stage;
 mod tester;
+mod waiter;
 
 pub use chain::{Chain, Node, NodeRole};
 pub use core::{Line, LineParts};
