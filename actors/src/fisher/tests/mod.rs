@@ -1,6 +1,8 @@
 //! The fisher in the test kit: real main lines and candidates, scripted far sides, paused time.
 
 mod choice;
+mod ends;
+mod queue;
 
 use std::rc::Rc;
 use std::time::Duration;
