@@ -2,7 +2,9 @@
 
 mod choice;
 mod ends;
+mod pairs;
 mod queue;
+mod server;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use lineway_wire::units::Millis;
 
 use crate::line::Chain;
 use crate::registry::LineId;
-use crate::settings::{FisherClientSettings, NodePlan, NodeSettings};
+use crate::settings::{FisherClientSettings, FisherServerSettings, NodePlan, NodeSettings};
 use crate::testkit::{Kit, Peer, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -37,6 +39,12 @@ fn entry() -> NodePlan {
 fn client(name: &str, tries: u32, next: &str) -> NodePlan {
     let client = FisherClientSettings { simultaneous_tries: tries };
     settings::node(name, NodeSettings::ConnectionFisherClient(client), Some(next))
+}
+
+/// A server that waits so many milliseconds for a payload.
+fn server(name: &str, delay: u64, next: &str) -> NodePlan {
+    let server = FisherServerSettings { server_first_delay: Millis::new(delay) };
+    settings::node(name, NodeSettings::ConnectionFisherServer(server), Some(next))
 }
 
 fn connector() -> NodePlan {
