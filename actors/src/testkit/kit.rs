@@ -14,7 +14,7 @@ use crate::descriptors::Descriptors;
 use crate::dns::StaticNames;
 use crate::health::Health;
 use crate::line::{Chain, End, Node, Testers};
-use crate::listener::{LineLimit, Listener};
+use crate::listener::{LineLimit, Listener, Serving};
 use crate::metrics::{ActorKind, Metrics};
 use crate::net::{Acceptor, Network};
 use crate::registry::{LineId, LineView, Registry};
@@ -128,9 +128,10 @@ impl Kit {
         limit: LineLimit,
         acceptor: Acceptor,
     ) -> Addr<Listener> {
-        let slot = Rc::new(RefCell::new(Rc::clone(chain)));
+        let serving = Serving { chain: Rc::clone(chain), place: 0, limit };
+        let slot = Rc::new(RefCell::new(serving));
         let acceptor = Rc::new(RefCell::new(acceptor));
-        let listener = Listener::new(&self.worker, slot, 0, limit, acceptor);
+        let listener = Listener::new(&self.worker, slot, acceptor);
         let actors = self.board.metrics.actors();
         spawn::start(ActorKind::Listener, actors, |_| listener, |_| {})
     }
