@@ -9,7 +9,7 @@ use lineway_wire::line::FinishReason;
 use crate::descriptors::Permit;
 use crate::line::{ByteQueue, Chain, End, Stages};
 use crate::messages::{Closed, Report};
-use crate::registry::LineView;
+use crate::registry::{LineId, LineView};
 use crate::worker::{Worker, timers};
 
 /// Where a candidate leaves what it hands over; its maker looks there.
@@ -20,6 +20,8 @@ pub type Berth = Rc<RefCell<Option<Handover>>>;
 pub struct Handover {
     /// Its far end.
     pub far: End,
+    /// The chain whose end that is.
+    pub onward: Rc<Chain>,
     /// What the nodes between do to it.
     pub stages: Stages,
     /// What it has not sent, and what came behind its `FISH!`.
@@ -37,6 +39,8 @@ pub struct Tenure {
     chain: Rc<Chain>,
     view: Arc<LineView>,
     reason: FinishReason,
+    /// The place of a candidate that had become part of this one.
+    within: Option<Box<Tenure>>,
     /// Given back with it.
     _descriptor: Option<Permit>,
 }
@@ -48,9 +52,10 @@ impl Tenure {
         chain: Rc<Chain>,
         view: Arc<LineView>,
         descriptor: Option<Permit>,
+        within: Option<Box<Self>>,
     ) -> Self {
         let reason = FinishReason::PeerFinished;
-        Self { worker, chain, view, reason, _descriptor: descriptor }
+        Self { worker, chain, view, reason, within, _descriptor: descriptor }
     }
 
     /// The line as others see it.
@@ -58,14 +63,20 @@ impl Tenure {
         &self.view
     }
 
-    /// The chain that it goes through.
-    pub const fn chain(&self) -> &Rc<Chain> {
-        &self.chain
+    /// Why the line ends when this is dropped (L08).
+    pub fn set_reason(&mut self, reason: FinishReason) {
+        self.reason = reason;
+        if let Some(within) = &mut self.within {
+            within.set_reason(reason);
+        }
     }
 
-    /// Why the line ends when this is dropped (L08).
-    pub const fn set_reason(&mut self, reason: FinishReason) {
-        self.reason = reason;
+    /// What is meant for this line goes to another one from here on.
+    pub(crate) fn adopted_by(&self, line: LineId) {
+        self.worker.adopted(self.view.id, line);
+        if let Some(within) = &self.within {
+            within.adopted_by(line);
+        }
     }
 }
 

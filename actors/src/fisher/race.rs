@@ -9,7 +9,7 @@ use lineway_wire::line::FinishReason;
 use lineway_wire::select::{CandidateId, Event};
 
 use super::handover::{Berth, Handover};
-use crate::line::{Chain, ChildLine, Node, OWN_LIMIT};
+use crate::line::{Chain, ChildLine, Maker, Node, OWN_LIMIT};
 use crate::messages::{CandidateSays, Finish, Says};
 use crate::registry::LineId;
 use crate::worker::{Worker, timers};
@@ -50,7 +50,9 @@ struct Runner {
 
 impl Runner {
     fn end(self, reason: FinishReason) {
-        drop(self.berth.take());
+        if let Some(mut handover) = self.berth.take() {
+            handover.far.end_now();
+        }
         if let Some(address) = self.address {
             address.do_send(Finish { reason });
         }
@@ -77,7 +79,7 @@ impl Race {
     }
 
     /// Makes the candidates, once (C02). Gives the deadline of the selection then (C04).
-    pub(crate) fn begin(&mut self, maker: LineId, now: Instant) -> Option<Instant> {
+    pub(crate) fn begin(&mut self, line: LineId, wants_est: bool, now: Instant) -> Option<Instant> {
         if std::mem::replace(&mut self.begun, true) {
             return None;
         }
@@ -92,11 +94,12 @@ impl Race {
             };
             let berth = Berth::default();
             let runner = Runner { address: None, berth: Rc::clone(&berth) };
-            let Ok(id) = self.fisher.start(runner) else {
+            let Ok(candidate) = self.fisher.start(runner) else {
                 break;
             };
-            let address = self.worker.open_candidate(&self.chain, maker, id, berth, descriptor);
-            if let Some(runner) = self.fisher.get_mut(id) {
+            let maker = Maker { line, candidate, berth, wants_est };
+            let address = self.worker.open_candidate(&self.chain, maker, descriptor);
+            if let Some(runner) = self.fisher.get_mut(candidate) {
                 runner.address = Some(address);
             }
             self.node.metrics.candidate();

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use lineway_wire::line::{Direction, EarlyEnd, FinishReason, LineKind};
+use lineway_wire::line::{Direction, EarlyEnd, FinishReason};
 
 use super::{Line, ROUNDS};
 use crate::line::end::End;
@@ -98,9 +98,6 @@ impl Line {
         let until = *self.discard_until.get_or_insert(now + DISCARD);
         let pool = &self.worker.pool;
         let goes_on = match self.over {
-            _ if self.view.kind == LineKind::Child => {
-                discard(&mut self.far, cx, pool) == Left::More
-            }
             Some(FinishReason::PeerFinished) => discard(&mut self.near, cx, pool) != Left::End,
             Some(FinishReason::Admin) => {
                 let left = [discard(&mut self.near, cx, pool), discard(&mut self.far, cx, pool)];
