@@ -83,10 +83,13 @@ impl Fishing {
         Poll::Ready(Ok(taken))
     }
 
-    /// The far side ended: before its `FISH!` that ends the candidate (C12).
-    pub(crate) fn end(&mut self) {
-        if !self.proved {
-            self.lost.get_or_insert(Loss::Closed);
+    /// The far side ended: before its `FISH!` that ends the candidate (C12), behind it that is for
+    /// the main line.
+    pub(crate) fn poll_end(&mut self) -> Poll<()> {
+        if self.proved {
+            return Poll::Pending;
         }
+        self.lost.get_or_insert(Loss::Closed);
+        Poll::Ready(())
     }
 }

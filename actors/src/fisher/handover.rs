@@ -9,7 +9,7 @@ use lineway_wire::line::FinishReason;
 use crate::descriptors::Permit;
 use crate::line::{ByteQueue, Chain, End, Stages};
 use crate::messages::{Closed, Report};
-use crate::registry::LineView;
+use crate::registry::{LineId, LineView};
 use crate::worker::{Worker, timers};
 
 /// Where a candidate leaves what it hands over; its maker looks there.
@@ -20,6 +20,8 @@ pub type Berth = Rc<RefCell<Option<Handover>>>;
 pub struct Handover {
     /// Its far end.
     pub far: End,
+    /// The chain whose end that is.
+    pub onward: Rc<Chain>,
     /// What the nodes between do to it.
     pub stages: Stages,
     /// What it has not sent, and what came behind its `FISH!`.
@@ -37,8 +39,10 @@ pub struct Tenure {
     chain: Rc<Chain>,
     view: Arc<LineView>,
     reason: FinishReason,
+    /// The place of a candidate that had become part of this one.
+    within: Option<Box<Tenure>>,
     /// Given back with it.
-    descriptor: Option<Permit>,
+    _descriptor: Option<Permit>,
 }
 
 impl Tenure {
@@ -48,9 +52,10 @@ impl Tenure {
         chain: Rc<Chain>,
         view: Arc<LineView>,
         descriptor: Option<Permit>,
+        within: Option<Box<Self>>,
     ) -> Self {
         let reason = FinishReason::PeerFinished;
-        Self { worker, chain, view, reason, descriptor }
+        Self { worker, chain, view, reason, within, _descriptor: descriptor }
     }
 
     /// The line as others see it.
@@ -58,19 +63,20 @@ impl Tenure {
         &self.view
     }
 
-    /// Gives its descriptor back: that of the far end of the line that it became part of counts.
-    pub(crate) fn share_descriptor(&mut self) {
-        self.descriptor = None;
-    }
-
-    /// The chain that it goes through.
-    pub const fn chain(&self) -> &Rc<Chain> {
-        &self.chain
-    }
-
     /// Why the line ends when this is dropped (L08).
-    pub const fn set_reason(&mut self, reason: FinishReason) {
+    pub fn set_reason(&mut self, reason: FinishReason) {
         self.reason = reason;
+        if let Some(within) = &mut self.within {
+            within.set_reason(reason);
+        }
+    }
+
+    /// What is meant for this line goes to another one from here on.
+    pub(crate) fn adopted_by(&self, line: LineId) {
+        self.worker.adopted(self.view.id, line);
+        if let Some(within) = &self.within {
+            within.adopted_by(line);
+        }
     }
 }
 

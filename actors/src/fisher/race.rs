@@ -4,12 +4,12 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use actix::Addr;
-use lineway_wire::fisher::{Fisher, Loss};
+use lineway_wire::fisher::{Fisher, Loss, NoRoom};
 use lineway_wire::line::FinishReason;
 use lineway_wire::select::{CandidateId, Event};
 
 use super::handover::{Berth, Handover};
-use crate::line::{Chain, ChildLine, Node, OWN_LIMIT, Pool};
+use crate::line::{Chain, ChildLine, Maker, Node, OWN_LIMIT};
 use crate::messages::{CandidateSays, Finish, Says};
 use crate::registry::LineId;
 use crate::worker::{Worker, timers};
@@ -19,7 +19,7 @@ use crate::worker::{Worker, timers};
 pub enum Outcome {
     /// This candidate won (C15).
     Won(Box<Handover>),
-    /// There is no winner (C05, C12, C13).
+    /// There is no winner (C12, C13).
     Failed(FinishReason),
 }
 
@@ -49,9 +49,9 @@ struct Runner {
 }
 
 impl Runner {
-    fn end(self, reason: FinishReason, pool: &Pool) {
-        if let Some(handover) = self.berth.take() {
-            handover.close(pool);
+    fn end(self, reason: FinishReason) {
+        if let Some(mut handover) = self.berth.take() {
+            handover.far.end_now();
         }
         if let Some(address) = self.address {
             address.do_send(Finish { reason });
@@ -79,24 +79,27 @@ impl Race {
     }
 
     /// Makes the candidates, once (C02). Gives the deadline of the selection then (C04).
-    pub(crate) fn begin(&mut self, maker: LineId, now: Instant) -> Option<Instant> {
+    pub(crate) fn begin(&mut self, line: LineId, wants_est: bool, now: Instant) -> Option<Instant> {
         if std::mem::replace(&mut self.begun, true) {
             return None;
         }
         for at in 0..self.tries {
-            // Each has one of its own, for it may be open for a while when its main line is over.
-            // With none left there is the one that the main line has for its far end.
-            let descriptor = self.worker.board.descriptors.take(1);
-            if descriptor.is_none() && at > 0 {
-                break;
-            }
+            // The first one uses the descriptor that its main line has for its far end.
+            let descriptor = match at {
+                0 => None,
+                _ => match self.worker.board.descriptors.take(1) {
+                    None => break,
+                    descriptor => descriptor,
+                },
+            };
             let berth = Berth::default();
             let runner = Runner { address: None, berth: Rc::clone(&berth) };
-            let Ok(id) = self.fisher.start(runner) else {
+            let Ok(candidate) = self.fisher.start(runner) else {
                 break;
             };
-            let address = self.worker.open_candidate(&self.chain, maker, id, berth, descriptor);
-            if let Some(runner) = self.fisher.get_mut(id) {
+            let maker = Maker { line, candidate, berth, wants_est };
+            let address = self.worker.open_candidate(&self.chain, maker, descriptor);
+            if let Some(runner) = self.fisher.get_mut(candidate) {
                 runner.address = Some(address);
             }
             self.node.metrics.candidate();
@@ -146,13 +149,14 @@ impl Race {
         self.deadline.map(|at| at + OWN_LIMIT)
     }
 
-    /// So much of the application waits for the choice (C05).
-    pub(crate) fn waits(&mut self, bytes: usize, buffers: usize) {
+    /// So much of the application waits for the choice.
+    ///
+    /// # Errors
+    /// It is more than may wait: the main line is over (C05).
+    pub(crate) fn waits(&mut self, bytes: usize, buffers: usize) -> Result<(), NoRoom> {
         self.node.metrics.fishing(self.waiting, bytes);
         self.waiting = bytes;
-        if self.fisher.room(bytes, buffers).is_err() {
-            self.decide(Loss::Overflow);
-        }
+        self.fisher.room(bytes, buffers)
     }
 
     /// Ends losers; gives the outcome, once it is there.
@@ -164,11 +168,10 @@ impl Race {
             match event {
                 Event::Lost(_, runner) => {
                     self.node.metrics.lost(self.losers);
-                    let reason = match self.losers {
+                    runner.end(match self.losers {
                         Loss::Timeout => FinishReason::Timeout,
                         _ => FinishReason::PeerFinished,
-                    };
-                    runner.end(reason, &self.worker.pool);
+                    });
                 }
                 Event::Settled(outcome) => return Some(self.settled(outcome, now)),
             }
@@ -191,7 +194,6 @@ impl Race {
                 why,
                 match why {
                     Loss::Timeout => FinishReason::Timeout,
-                    Loss::Overflow if self.losers == Loss::Overflow => FinishReason::Overflow,
                     Loss::Cancelled => FinishReason::PeerFinished,
                     _ => self.last,
                 },

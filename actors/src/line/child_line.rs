@@ -27,6 +27,8 @@ pub struct Maker {
     pub candidate: CandidateId,
     /// What the main line takes when the candidate wins.
     pub berth: Berth,
+    /// Somebody waits for `Est`; a client's connection does not.
+    pub wants_est: bool,
 }
 
 /// A candidate: one line from its probe to its outbound connection.
@@ -65,7 +67,8 @@ impl ChildLine {
         };
         let (established, proved, lost) =
             (fishing.is_established(), fishing.is_proved(), fishing.lost());
-        if established && !std::mem::replace(&mut self.told_est, true) {
+        let tells = self.maker.wants_est && established;
+        if tells && !std::mem::replace(&mut self.told_est, true) {
             self.tell(Says::Est);
         }
         if proved && !self.over && turn.is_pending() && self.line.carries() {
@@ -133,7 +136,17 @@ impl Handler<Finish> for ChildLine {
     type Result = ();
 
     fn handle(&mut self, finish: Finish, _: &mut Self::Context) {
+        // Its maker knows; an operator has not told it.
+        self.over |= finish.reason != FinishReason::Admin;
         self.line.give_up(finish.reason);
+    }
+}
+
+impl Handler<CandidateSays> for ChildLine {
+    type Result = ();
+
+    fn handle(&mut self, says: CandidateSays, _: &mut Self::Context) {
+        self.line.candidate_says(says);
     }
 }
 

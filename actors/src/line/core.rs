@@ -78,6 +78,8 @@ pub struct Line {
     /// When the line is over whatever it does, should the supervisor not say so.
     own_limit: Option<Instant>,
     est_told: bool,
+    /// The far end was begun in this turn.
+    begun: bool,
     /// The place of the candidate that became part of this line.
     winner: Option<Box<Tenure>>,
 }
@@ -118,6 +120,7 @@ impl Line {
             deadline: Deadline::default(),
             own_limit: None,
             est_told: false,
+            begun: false,
             winner: None,
             view,
             onward: Rc::clone(&chain),
@@ -206,13 +209,13 @@ impl Line {
         if self.timer.is_some_and(|(_, at)| at <= now) {
             self.disarm();
         }
-        let not_begun = matches!(self.far, End::Waiting);
+        self.begun = false;
         if matches!(self.far, End::Dialing(_)) && self.over.is_none() {
             // What the client sent at once leaves with the end of the handshake.
             self.drive(Direction::Upstream, cx);
         }
         self.dial(cx, now);
-        self.race(cx, now);
+        self.race(now);
         if self.stages.next_wake().is_some_and(|at| at <= now) {
             let round_trip = || self.near.round_trip();
             let given = self.stages.timeout(now, &round_trip, &self.worker.pool);
@@ -227,7 +230,7 @@ impl Line {
                 break;
             }
         }
-        if not_begun && matches!(self.far, End::Dialing(_) | End::Race(_)) {
+        if self.begun && !self.far.is_up() {
             // A stage began it in this turn: nobody polled it, so nobody would wake the line.
             cx.waker().wake_by_ref();
         }
@@ -411,6 +414,7 @@ impl Line {
         given.downstream.move_to(&mut self.flows[Direction::Downstream as usize].queue);
         if given.init_next && matches!(self.far, End::Waiting) {
             self.far = self.onward.begin_far(&self.worker);
+            self.begun = true;
             if self.far.is_up() {
                 self.established();
             }
@@ -428,11 +432,12 @@ impl Line {
         if direction == Direction::Upstream
             && let End::Race(race) = &mut self.far
         {
-            race.waits(flow.queue.len(), flow.queue.buffers());
-            if !flow.queue.is_empty() && flow.paused.pause(PauseReason::Queue) {
+            if race.waits(flow.queue.len(), flow.queue.buffers()).is_err() {
+                self.over.get_or_insert(FinishReason::Overflow);
+            }
+            if !flow.queue.is_empty() {
                 // C06: the first payload that waits stops its source.
-                flow.water.stop_until_empty();
-                self.chain.entry.metrics.paused(direction, PauseReason::Queue);
+                self.hold(direction);
             }
             return;
         }
@@ -445,6 +450,15 @@ impl Line {
                 flow.paused.resume(PauseReason::Queue);
             }
             None => {}
+        }
+    }
+
+    /// Stops the source of a direction until all that waits in it has left.
+    fn hold(&mut self, direction: Direction) {
+        let flow = &mut self.flows[direction as usize];
+        flow.water.stop_until_empty();
+        if flow.paused.pause(PauseReason::Queue) {
+            self.chain.entry.metrics.paused(direction, PauseReason::Queue);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use lineway_wire::line::FinishReason;
@@ -129,11 +129,16 @@ impl End {
                 tester.end();
                 Poll::Ready(Ok(()))
             }
-            Self::Fishing(fishing) => {
-                fishing.end();
-                Poll::Ready(Ok(()))
-            }
+            Self::Fishing(fishing) => fishing.poll_end().map(Ok),
             Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
+        }
+    }
+
+    /// Says at once that nothing follows. A connection that is dropped with unread bytes sends a
+    /// reset alone, and its peer would not know that it ended in order.
+    pub fn end_now(&mut self) {
+        if self.is_socket() {
+            let _ = self.poll_end(&mut Context::from_waker(Waker::noop()));
         }
     }
 

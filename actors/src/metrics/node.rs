@@ -227,7 +227,8 @@ impl NodeMetrics {
         if let Some(fishing) = &self.fishing
             && before != bytes
         {
-            fishing.queued.add(bytes as i64 - before as i64);
+            let gauge = |bytes: usize| (bytes as u64).cast_signed();
+            fishing.queued.add(gauge(bytes) - gauge(before));
         }
     }
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use actix::Addr;
 use lineway_wire::line::{FinishReason, LineKind};
-use lineway_wire::select::CandidateId;
 
 pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
@@ -23,7 +22,6 @@ pub use timers::Timers;
 
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
-use crate::fisher::Berth;
 use crate::health::Health;
 use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
@@ -77,6 +75,7 @@ pub struct Worker {
 }
 
 /// Where a line is reached.
+#[derive(Clone)]
 enum Address {
     Main(Addr<MainLine>),
     Child(Addr<ChildLine>),
@@ -168,17 +167,14 @@ impl Worker {
     pub(crate) fn open_candidate(
         self: &Rc<Self>,
         chain: &Rc<Chain>,
-        line: LineId,
-        candidate: CandidateId,
-        berth: Berth,
+        maker: Maker,
         descriptor: Option<Permit>,
     ) -> Addr<ChildLine> {
         let (id, number) = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
-        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(line), None));
+        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker.line), None));
         let near = End::Fishing(Box::default());
         let parts = self.parts(chain, near, &view);
-        let maker = Maker { line, candidate, berth };
         let child = ChildLine::new(self, parts, maker, descriptor);
         let actors = self.board.metrics.actors();
         let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
@@ -201,24 +197,21 @@ impl Worker {
         LineParts { view: Arc::clone(view), chain: Rc::clone(chain), near, stages, far }
     }
 
-    /// A candidate tells the main line that made it.
+    /// A candidate tells the line that made it.
     pub(crate) fn tell_maker(&self, line: LineId, says: CandidateSays) {
-        if let Some(LiveLine { addr: Address::Main(main), .. }) =
-            self.lines.borrow().get(&line.number)
-        {
-            main.do_send(says);
+        if let Some(live) = self.lines.borrow().get(&line.number) {
+            live.addr.tell(says);
         }
     }
 
-    /// A candidate is part of its main line: what is meant for it goes there.
+    /// A candidate is part of the line that made it: what is meant for it goes there.
     pub(crate) fn adopted(&self, candidate: LineId, line: LineId) {
         let mut lines = self.lines.borrow_mut();
-        let main = match lines.get(&line.number) {
-            Some(LiveLine { addr: Address::Main(main), .. }) => main.clone(),
-            _ => return,
+        let Some(addr) = lines.get(&line.number).map(|live| live.addr.clone()) else {
+            return;
         };
         if let Some(live) = lines.get_mut(&candidate.number) {
-            live.addr = Address::Main(main);
+            live.addr = addr;
         }
     }
 

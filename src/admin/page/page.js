@@ -237,7 +237,7 @@ function fill(made, line, depth) {
   cells[0].title = capital(line.kind) + ' line' + (line.maker ? ', made by ' + line.maker : '') + ', opened at ' + line.opened_at;
   set(cells[1].firstChild, visible(line.node));
   cells[1].title = visible(line.node);
-  set(cells[2], line.peer || '–');
+  set(cells[2], line.peer || (line.maker ? 'of ' + line.maker : '–'));
   cells[2].classList.toggle('none', !line.peer);
   cells[2].title = line.peer || '';
   set(cells[3], duration(line.age_seconds));

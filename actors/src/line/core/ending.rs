@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use lineway_wire::line::{Direction, EarlyEnd, FinishReason, LineKind};
+use lineway_wire::line::{Direction, EarlyEnd, FinishReason};
 
 use super::{Line, ROUNDS};
 use crate::line::end::End;
@@ -98,10 +98,6 @@ impl Line {
         let until = *self.discard_until.get_or_insert(now + DISCARD);
         let pool = &self.worker.pool;
         let goes_on = match self.over {
-            _ if self.view.kind == LineKind::Child => {
-                self.view.set_state(LineState::Closing);
-                leave(&mut self.far, cx, pool) != Left::End
-            }
             Some(FinishReason::PeerFinished) => discard(&mut self.near, cx, pool) != Left::End,
             Some(FinishReason::Admin) => {
                 let left = [discard(&mut self.near, cx, pool), discard(&mut self.far, cx, pool)];
@@ -116,22 +112,13 @@ impl Line {
 
 /// What a peer still has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+enum Left {
     /// It has ended.
     End,
     /// Nothing at the moment.
     Nothing,
     /// More than one turn takes; the line is woken again.
     More,
-}
-
-/// Ends the own direction and throws away what a peer sends: what crosses the end on its way, such
-/// as a late `FISH!`, meets no closed connection and so causes no reset.
-pub(super) fn leave(end: &mut End, cx: &mut Context<'_>, pool: &Pool) -> Left {
-    if end.is_socket() && matches!(end.poll_end(cx), Poll::Ready(Err(_))) {
-        return Left::End;
-    }
-    discard(end, cx, pool)
 }
 
 /// Throws away what a peer sends.

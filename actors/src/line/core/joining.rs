@@ -1,18 +1,16 @@
 //! A candidate becomes part of its main line.
 
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::sync::Arc;
 use std::time::Instant;
 
 use lineway_wire::fisher::BODY_BYTES;
 use lineway_wire::line::{Direction, FinishReason};
 
 use super::Line;
-use super::ending::leave;
 use crate::descriptors::Permit;
 use crate::fisher::{Handover, Outcome, Tenure};
 use crate::line::end::End;
-use crate::line::pool::Pool;
 use crate::line::stage::Stages;
 use crate::messages::{CandidateSays, DeadlineKind};
 use crate::registry::LineState;
@@ -26,11 +24,11 @@ impl Line {
     }
 
     /// Lets candidates race, until one of them is chosen.
-    pub(super) fn race(&mut self, cx: &mut Context<'_>, now: Instant) {
+    pub(super) fn race(&mut self, now: Instant) {
         let End::Race(race) = &mut self.far else {
             return;
         };
-        let begun = race.begin(self.view.id, now);
+        let begun = race.begin(self.view.id, !self.near.is_socket(), now);
         let established = race.take_est();
         let outcome = race.poll(now);
         if let Some(deadline) = begun {
@@ -46,11 +44,7 @@ impl Line {
             self.unwatch();
         }
         match outcome {
-            Outcome::Won(handover) => {
-                self.join(*handover);
-                // Nobody has polled the far end on behalf of this line yet.
-                cx.waker().wake_by_ref();
-            }
+            Outcome::Won(handover) => self.join(*handover),
             Outcome::Failed(reason) => {
                 self.over.get_or_insert(reason);
             }
@@ -59,26 +53,21 @@ impl Line {
 
     /// Takes over what the winner holds: from here on it is a line like any other (C19, C20).
     fn join(&mut self, handover: Handover) {
-        let Handover { far, stages, queues: [unsent, mut body], input_ended, mut tenure } =
+        let Handover { far, onward, stages, queues: [unsent, mut body], input_ended, tenure } =
             handover;
-        tenure.share_descriptor();
         if let End::Race(mut race) = std::mem::replace(&mut self.far, far) {
             race.given_up(FinishReason::PeerFinished);
         }
-        self.onward = Rc::clone(tenure.chain());
-        self.worker.adopted(tenure.view().id, self.view.id);
+        self.onward = onward;
+        tenure.adopted_by(self.view.id);
         let first = self.stages.len();
         self.stages.append(stages);
-        for direction in Direction::ALL {
-            let flow = &mut self.flows[direction as usize];
-            let waits = match direction {
-                Direction::Upstream => !flow.queue.is_empty(),
-                Direction::Downstream => !body.is_empty(),
-            };
-            if waits {
-                // C16, C18: until then it is not the marks that count.
-                flow.water.stop_until_empty();
-            }
+        // C16, C18: until what waits has left, it is not the marks that count.
+        if !self.flows[Direction::Upstream as usize].queue.is_empty() {
+            self.hold(Direction::Upstream);
+        }
+        if !body.is_empty() {
+            self.hold(Direction::Downstream);
         }
         // C17: what the candidate has not sent, then what waited for the choice, in order.
         let mut waited =
@@ -136,13 +125,15 @@ impl Line {
         let queues = Direction::ALL.map(|d| std::mem::take(&mut self.flows[d as usize].queue));
         self.publish();
         self.closed = true;
-        let (worker, chain) = (Rc::clone(&self.worker), Rc::clone(&self.onward));
+        let (worker, chain) = (Rc::clone(&self.worker), Rc::clone(&self.chain));
+        let view = Arc::clone(&self.view);
         Handover {
             far: std::mem::replace(&mut self.far, End::Waiting),
+            onward: Rc::clone(&self.onward),
             stages: std::mem::take(&mut self.stages),
             queues,
             input_ended: self.ends.has_ended(Direction::Downstream),
-            tenure: Tenure::new(worker, chain, std::sync::Arc::clone(&self.view), descriptor),
+            tenure: Tenure::new(worker, chain, view, descriptor, self.winner.take()),
         }
     }
 
@@ -151,19 +142,10 @@ impl Line {
         self.closed && self.over.is_none()
     }
 
-    /// Ends a candidate: its peer gets an end of input at once, and is read for a short while, so
-    /// that closing sends no reset.
+    /// Ends a candidate, which owes nobody anything (C15).
     pub fn give_up(&mut self, reason: FinishReason) {
-        self.discards = true;
+        self.far.end_now();
         self.over.get_or_insert(reason);
-    }
-}
-
-impl Handover {
-    /// Closes a candidate that proved itself but was not chosen, without a reset where that can be.
-    pub fn close(mut self, pool: &Pool) {
-        // Whatever it says, the connection is closed next.
-        let _ = leave(&mut self.far, &mut Context::from_waker(Waker::noop()), pool);
     }
 }
 
