@@ -169,5 +169,8 @@ fn candidates_are_listed_under_their_line() {
         let _ = std::io::Write::write_all(candidate, b"FISH!");
     }
     selected(&service, "won", 2);
+    until("each line has its winner", || service.json("/api/lines")["total"] == 4);
+    let table = listed(&service);
+    assert_eq!(table.matches("\n\u{2514} ").count(), 2, "{table}");
     drop(all);
 }
