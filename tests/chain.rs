@@ -65,8 +65,8 @@ fn line_l02_an_echo_in_one_process_gives_back_what_it_got() {
 
 #[test]
 fn the_default_configuration_echoes() {
-    // One node connects to the other's port, which only a fixed number could name here.
-    let echo = peers::echo();
+    // One node connects to the other's port, which only a fixed number could name in one process:
+    // the far half is that of another one.
     let default = include_str!("../config.toml");
     let changed = |from: &str, to: &str, text: &str| {
         assert!(text.contains(from), "{from} in config.toml");
@@ -76,12 +76,15 @@ fn the_default_configuration_echoes() {
     let text = changed("port = 7001 }", "port = 0 }", &text);
     let text = changed("\"127.0.0.1:9600\"", "\"127.0.0.1:0\"", &text);
     let text = changed("# format = \"text\"", "format = \"json\"", &text);
-    let port = format!("\nport = {}\n", echo.port());
-    let text = changed("\nport = 7001\n", &port, &text);
-    let service = Service::spawn(&text).ready();
-    for entry in ["entry", "echo-entry"] {
-        echoed(&mut connect(service.at(entry)), "hello");
-    }
+    let far = Service::spawn(&text).ready();
+    let port = format!("\nport = {}\n", far.at("echo-entry").port());
+    let near = Service::spawn(&changed("\nport = 7001\n", &port, &text)).ready();
+    echoed(&mut connect(near.at("entry")), "hello");
+    let mut candidate = connect(far.at("echo-entry"));
+    candidate.write_all(b"FISH?hello").unwrap();
+    let mut answer = [0; 10];
+    candidate.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"FISH!hello");
 }
 
 #[test]

@@ -11,6 +11,17 @@ use lineway_actors::metrics::Metrics;
 /// The labels whose values come from the configuration or the build.
 const OPEN_LABELS: [&str; 3] = ["node", "worker", "version"];
 
+/// Every type of node.
+const TYPES: [&str; 7] = [
+    "TcpListener",
+    "TcpConnector",
+    "EchoServer",
+    "TesterClient",
+    "TesterServer",
+    "ConnectionFisherClient",
+    "ConnectionFisherServer",
+];
+
 /// One row of the table of metrics.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
@@ -33,7 +44,7 @@ fn page() -> String {
     let health = Health::new(1, Instant::now());
     metrics.register(health.collector()).unwrap();
     metrics.worker(0);
-    for type_name in ["TcpListener", "TcpConnector", "EchoServer", "TesterClient", "TesterServer"] {
+    for type_name in TYPES {
         metrics.node(&Arc::from(type_name), type_name);
         health.passive(&Arc::from(type_name));
     }

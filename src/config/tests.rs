@@ -140,7 +140,7 @@ fn every_setting_arrives() {
     assert_eq!(entry.socket.fwmark, Some(u32::MAX));
     assert_eq!(entry.socket.interface.as_deref(), Some("eth0"));
 
-    let onward = connector(&config, 2);
+    let onward = connector(&config, 1);
     assert_eq!(onward.targets[0].host, Host::Name("server.example".into()));
     assert!(onward.fastopen);
     assert_eq!(onward.connect_timeout.get(), 1);

@@ -188,10 +188,7 @@ mod tests {
         let now = Instant::now();
         let mut probing = Probing::new(now, None);
         assert_eq!(probing.payload(now, b"FISH"), Verdict::Wait);
-        assert_eq!(
-            probing.timeout(now + SECOND * 5 - Duration::from_millis(1), None),
-            Verdict::Wait
-        );
+        assert_eq!(probing.timeout(now + Duration::from_millis(4999), None), Verdict::Wait);
         assert_eq!(probing.timeout(now + SECOND * 5, None), Verdict::ProbeTimeout);
         assert!(probing.is_done());
     }

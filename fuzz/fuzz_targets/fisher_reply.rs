@@ -1,0 +1,8 @@
+//! The fisher's client: the reply at any segmentation.
+
+#![no_main]
+
+#[path = "../checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::fisher::reply(data));
