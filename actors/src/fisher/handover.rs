@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use lineway_wire::line::FinishReason;
+use lineway_wire::line::{Direction, FinishReason};
 
 use crate::descriptors::Permit;
 use crate::line::{ByteQueue, Chain, End, Stages};
@@ -87,5 +87,13 @@ impl Drop for Tenure {
         let closed = Closed { id: self.view.id, reason: self.reason };
         self.worker.reporter.report(Report::Closed(closed));
         self.worker.line_gone(self.view.id);
+        tracing::debug!(
+            line = %self.view.id,
+            node = %self.view.node,
+            reason = %self.reason,
+            upstream = self.view.bytes(Direction::Upstream),
+            downstream = self.view.bytes(Direction::Downstream),
+            "line closed"
+        );
     }
 }

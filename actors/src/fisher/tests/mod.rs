@@ -3,6 +3,7 @@
 mod choice;
 mod ends;
 mod pairs;
+mod property;
 mod queue;
 mod server;
 
