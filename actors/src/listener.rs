@@ -167,6 +167,7 @@ impl Listener {
         {
             self.health = self.worker.board.health.node(node, name.worker, name.place);
         }
+        self.acceptor.borrow().answers(serving.chain.answers());
         self.serving = serving;
         if self.failures == 0 {
             self.health.ready();

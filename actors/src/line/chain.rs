@@ -221,11 +221,22 @@ impl Chain {
         Stages::new(self.middle.iter().filter_map(stage).collect())
     }
 
+    /// True for the way of a candidate: what it sends first is a probe.
+    fn asks(&self) -> bool {
+        matches!(self.entry.role, NodeRole::FisherClient { .. })
+    }
+
+    /// True when what a client sends first is answered at once: the probe of a candidate.
+    pub fn answers(&self) -> bool {
+        let first = self.middle.first().unwrap_or(&self.end);
+        matches!(first.role, NodeRole::FisherServer { .. })
+    }
+
     /// The far end of a new line.
     pub fn begin_far(&self, worker: &Rc<Worker>) -> End {
         match &self.end.role {
             NodeRole::Connector(connector) => {
-                End::Dialing(Box::new(Dialing::new(worker, &self.end, connector)))
+                End::Dialing(Box::new(Dialing::new(worker, &self.end, connector, self.asks())))
             }
             NodeRole::FisherClient { tries } => match &self.onward {
                 Some(onward) => End::Race(Box::new(Race::new(worker, &self.end, onward, *tries))),

@@ -29,6 +29,8 @@ pub struct Dialing {
     lookups: SmallVec<[Asked; 1]>,
     attempts: SmallVec<[Attempt; 1]>,
     over: bool,
+    /// What is sent first asks for an answer at once.
+    asks: bool,
 }
 
 struct Asked {
@@ -45,8 +47,8 @@ struct Attempt {
 
 impl Dialing {
     /// Begins to connect to the targets of a connector: the one whose turn it is by weight first,
-    /// the others should it fail.
-    pub fn new(worker: &Rc<Worker>, node: &Rc<Node>, connector: &Connector) -> Self {
+    /// the others should it fail. `asks` = what is sent first is answered at once, as a probe is.
+    pub fn new(worker: &Rc<Worker>, node: &Rc<Node>, connector: &Connector, asks: bool) -> Self {
         let started = timers::now();
         let settings = &connector.settings;
         let deadline = started + settings.connect_timeout.duration();
@@ -71,7 +73,7 @@ impl Dialing {
         }
         let node = Rc::clone(node);
         let attempts = SmallVec::new();
-        Self { node, started, deadline, dial, lookups, attempts, over: false }
+        Self { node, started, deadline, dial, lookups, attempts, over: false, asks }
     }
 
     /// When the connect must be done (`connect-timeout-ms`).
@@ -168,7 +170,11 @@ impl Dialing {
         // Bytes in a SYN go to one server alone: never in a race.
         let alone = connector.settings.targets.len() == 1 && self.lookups.is_empty();
         let first = alone && self.attempts.is_empty() && !self.dial.has_more();
-        let waiting = Early { bytes: early.head(), in_syn: connector.options.fastopen && first };
+        let waiting = Early {
+            bytes: early.head(),
+            in_syn: connector.options.fastopen && first,
+            asks: self.asks,
+        };
         match worker.network.connect(address, &connector.options, waiting) {
             Ok((connecting, sent)) => {
                 early.advance(sent, &worker.pool);

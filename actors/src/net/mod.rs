@@ -73,6 +73,9 @@ pub struct Early<'a> {
     pub bytes: &'a [u8],
     /// They may travel with the SYN (`fastopen`): this is the one address that they can go to.
     pub in_syn: bool,
+    /// They are a question that is answered at once, and what follows is again: an acknowledgement
+    /// of its own would only cost a packet.
+    pub asks: bool,
 }
 
 /// The network that a worker's lines live in.
@@ -228,6 +231,15 @@ pub enum Acceptor {
 }
 
 impl Acceptor {
+    /// Says whether what clients send first is answered at once, as a probe is: then it needs no
+    /// acknowledgement of its own. Accepted connections inherit it.
+    pub fn answers(&self, at_once: bool) {
+        if let Self::Tcp(listener) = self {
+            // Without it there is one packet more.
+            let _ = rustix::net::sockopt::set_tcp_quickack(listener, !at_once);
+        }
+    }
+
     /// The next connection.
     ///
     /// # Errors

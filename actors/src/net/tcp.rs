@@ -47,7 +47,7 @@ impl Network for KernelNetwork {
 /// Sends the SYN, and early bytes as soon as the kernel takes them. Gives how many of them it took,
 /// and whether that says that the connection is up.
 fn start(socket: &Socket, to: SocketAddr, early: Early<'_>) -> io::Result<(usize, bool)> {
-    let Early { bytes, in_syn } = early;
+    let Early { bytes, in_syn, asks } = early;
     let errno = |error: &io::Error| Errno::from_io_error(error);
     if in_syn && !bytes.is_empty() {
         match socket.send_to_with_flags(bytes, &to.into(), MSG_FASTOPEN) {
@@ -64,12 +64,12 @@ fn start(socket: &Socket, to: SocketAddr, early: Early<'_>) -> io::Result<(usize
     // A server on this machine answers within the call. Then the last packet of the handshake can
     // wait for the bytes, and the two are one; afterwards acknowledgements are as quick as ever.
     let near = to.ip().is_loopback();
-    if near {
+    if near || asks {
         set_tcp_quickack(socket, false)?;
     }
     start_empty(socket, to)?;
     let sent = send(socket, bytes, SendFlags::NOSIGNAL);
-    if near {
+    if near && !asks {
         set_tcp_quickack(socket, true)?;
     }
     match sent {
