@@ -151,9 +151,9 @@ async fn client(stage: Stage, seed: usize) -> Checked {
     for (round, (bad, lost)) in FAULTS.into_iter().enumerate() {
         stage.journal.note(format_args!("{bad} is bad"));
         if lost {
-            turmoil::partition(bad, "far")
+            turmoil::partition(bad, "far");
         } else {
-            turmoil::hold(bad, "far")
+            turmoil::hold(bad, "far");
         }
         let size = |line: usize| (seed * 7919 + round * 4001 + line * 30_011) % 90_000 + 1;
         let (a, b, c) = tokio::join!(talk(size(0)), talk(size(1)), talk(size(2)));
@@ -164,9 +164,9 @@ async fn client(stage: Stage, seed: usize) -> Checked {
         tokio::time::sleep(Duration::from_secs(1)).await;
         stage.journal.note(format_args!("{bad} is good again"));
         if lost {
-            turmoil::repair(bad, "far")
+            turmoil::repair(bad, "far");
         } else {
-            turmoil::release(bad, "far")
+            turmoil::release(bad, "far");
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

@@ -1,14 +1,14 @@
 //! The log of a run, to be looked at and compared.
 
 use std::fmt::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 type Clock = dyn Fn() -> Duration + Send + Sync;
 
@@ -41,6 +41,7 @@ impl Journal {
 
     /// Takes the log of this thread, until the guard is dropped.
     pub fn install(&self) -> DefaultGuard {
+        INTEREST.get_or_init(|| Dispatch::new(Recorder(Self::with_clock(|| Duration::ZERO))));
         tracing::subscriber::set_default(Recorder(self.clone()))
     }
 
@@ -67,6 +68,10 @@ impl fmt::Debug for Journal {
         f.debug_struct("Journal").finish_non_exhaustive()
     }
 }
+
+/// A subscriber of no thread. While a process has a single one, an event that another thread is
+/// the first to log is switched off for all of them, and a journal would miss it.
+static INTEREST: OnceLock<Dispatch> = OnceLock::new();
 
 /// Writes this crate's events into a journal.
 struct Recorder(Journal);
