@@ -9,12 +9,10 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::FutureExt;
 use lineway::admin::{CloseOutcome, Context, NotReady, Server};
 use lineway_actors::registry::{LineId, LineState, LineView, Registry};
-use lineway_actors::settings::{
-    DnsSettings, DomainStrategy, Host, NodePlan, NodeSettings, Plan, ServiceSettings,
-    SocketSettings, Target, TcpConnectorSettings, TcpListenerSettings, TesterSettings,
-};
+use lineway_actors::settings::{Host, NodeSettings, Plan, Target, TesterSettings};
+use lineway_actors::testkit::settings::{self, node};
 use lineway_actors::wire::line::{Direction, LineKind, PauseReason, PauseReasons};
-use lineway_actors::wire::units::{ByteCount, Millis, Port};
+use lineway_actors::wire::units::Port;
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -108,70 +106,30 @@ fn line(number: u64, plan: &Plan) -> LineView {
 }
 
 fn plan() -> Plan {
-    let node = |name: &str, settings, next: Option<&str>| NodePlan {
-        name: name.into(),
-        settings,
-        next: next.map(Into::into),
-    };
     let listener = |ports: std::ops::RangeInclusive<i64>| {
-        NodeSettings::TcpListener(TcpListenerSettings {
-            address: [127, 0, 0, 1].into(),
-            ports: ports.map(|port| Port::new(port).expect("a port")).collect(),
-            socket: socket(),
-            initial_idle_timeout: Millis::new(5000),
-            active_idle_timeout: Millis::new(300_000),
-            whitelist: Vec::new(),
-            blacklist: Vec::new(),
-            backlog: 4096,
-            max_lines: None,
-        })
+        let mut node = settings::listener(([127, 0, 0, 1], 0).into());
+        if let NodeSettings::TcpListener(listener) = &mut node {
+            listener.ports = ports.map(|port| Port::new(port).expect("a port")).collect();
+        }
+        node
     };
-    let target = |name: &str| Target {
-        host: Host::Name(name.into()),
-        port: Port::new(5432).expect("a port"),
-        weight: 1,
-    };
-    let connector = NodeSettings::TcpConnector(TcpConnectorSettings {
-        targets: vec![target("db-1.internal.example"), target("db-2.internal.example")],
-        socket: socket(),
-        fastopen: false,
-        connect_timeout: Millis::new(10_000),
-        source_ip: None,
-        idle_timeout: Millis::new(300_000),
-        domain_strategy: DomainStrategy::PreferIpv4,
-    });
-    let tester = TesterSettings {
-        chunk_count: 11,
-        timeout: Millis::new(30_000),
-        terminate: false,
-        lines: 4,
-    };
+    let host = |name: &str| Host::Name(name.into());
+    let mut connector = settings::connector_to(host("db-1.internal.example"), 5432);
+    if let NodeSettings::TcpConnector(connector) = &mut connector {
+        let second = Target { host: host("db-2.internal.example"), ..connector.targets[0].clone() };
+        connector.targets.push(second);
+    }
+    let tester = TesterSettings { lines: 4, ..settings::tester() };
     let hostile = "in\"<script>alert('x')</script>\nof a rather long name";
-    Plan {
-        service: ServiceSettings {
-            workers: 2,
-            drain_timeout: Millis::new(10_000),
-            dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
-        },
-        nodes: vec![
-            node("entry", listener(7000..=7000), Some("backend")),
-            node("backend", connector, None),
-            node(hostile, listener(7100..=7199), Some("echo")),
-            node("\u{648}\u{631}\u{648}\u{62f}\u{6cc}", listener(7001..=7001), Some("echo")),
-            node("echo", NodeSettings::EchoServer, None),
-            node("tester", NodeSettings::TesterClient(tester.clone()), Some("checked")),
-            node("checked", NodeSettings::TesterServer(tester), None),
-        ],
-    }
-}
-
-fn socket() -> SocketSettings {
-    SocketSettings {
-        nodelay: true,
-        write_high_water: ByteCount::new(512 * 1024),
-        write_low_water: ByteCount::new(256 * 1024),
-        linger: Millis::new(60_000),
-        fwmark: None,
-        interface: None,
-    }
+    let mut plan = settings::plan(vec![
+        node("entry", listener(7000..=7000), Some("backend")),
+        node("backend", connector, None),
+        node(hostile, listener(7100..=7199), Some("echo")),
+        node("\u{648}\u{631}\u{648}\u{62f}\u{6cc}", listener(7001..=7001), Some("echo")),
+        node("echo", NodeSettings::EchoServer, None),
+        node("tester", NodeSettings::TesterClient(tester.clone()), Some("checked")),
+        node("checked", NodeSettings::TesterServer(tester), None),
+    ]);
+    plan.service.workers = 2;
+    plan
 }

@@ -56,6 +56,7 @@ struct Line {
     id: String,
     kind: String,
     node: String,
+    maker: Option<String>,
     peer: Option<String>,
     age_seconds: f64,
     state: String,
@@ -152,9 +153,10 @@ const RIGHT: [bool; 10] = [false, false, false, false, true, false, true, true, 
 
 fn print_table(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-    let rows = pages.iter().flat_map(|page| &page.lines);
-    let rows = rows.map(|line| serde_json::from_str::<Line>(line.get()).map(cells));
-    let rows: Vec<[String; 10]> = rows.collect::<Result<_, _>>().map_err(wrong)?;
+    let lines = pages.iter().flat_map(|page| &page.lines);
+    let lines = lines.map(|line| serde_json::from_str(line.get()));
+    let lines: Vec<Line> = lines.collect::<Result<_, _>>().map_err(wrong)?;
+    let rows: Vec<_> = tree::of(&lines).iter().map(|(mark, at)| cells(mark, &lines[*at])).collect();
     if rows.is_empty() {
         return writeln!(output, "no open lines");
     }
@@ -194,7 +196,7 @@ fn print_row(cells: &[&str; 10], widths: &[usize; 10], output: &mut impl Write) 
     writeln!(output, "{}", text.trim_end())
 }
 
-fn cells(line: Line) -> [String; 10] {
+fn cells(mark: &str, line: &Line) -> [String; 10] {
     let queued = line.queued.upstream.saturating_add(line.queued.downstream);
     let mut paused: Vec<String> = Vec::new();
     for (arrow, reasons) in [("up", &line.paused.upstream), ("down", &line.paused.downstream)] {
@@ -203,7 +205,7 @@ fn cells(line: Line) -> [String; 10] {
         }
     }
     [
-        printable(&line.id),
+        format!("{mark}{}", printable(&line.id)),
         printable(&line.kind),
         printable(&line.node),
         line.peer.as_deref().map_or_else(|| "-".into(), printable),
@@ -258,6 +260,8 @@ fn duration(seconds: f64) -> String {
         (days, hours, _) => format!("{days}d{hours:02}h"),
     }
 }
+
+mod tree;
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::health::NodeHealth;
 use crate::line::{Chain, End};
-use crate::messages::Retire;
-use crate::metrics::{AcceptError, Refused};
+use crate::messages::{ActorName, Retire, ServeAnew};
+use crate::metrics::{AcceptError, ActorKind, Refused};
 use crate::net::{Acceptor, Socket};
 use crate::settings::{NodeSettings, TcpListenerSettings};
 use crate::worker::Worker;
@@ -94,20 +94,36 @@ impl Sources {
 /// A listening socket that outlives its actor, so that a new actor can take it over.
 pub type SharedAcceptor = Rc<RefCell<Acceptor>>;
 
-/// Where a listener finds the chain that it serves.
-pub type ChainSlot = Rc<RefCell<Rc<Chain>>>;
+/// What a listener works for.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// The chain that its lines go through.
+    pub chain: Rc<Chain>,
+    /// The place of its address among those of the node.
+    pub place: u32,
+    /// The lines of the node.
+    pub limit: LineLimit,
+}
+
+impl Serving {
+    /// The name of the listener's actor on this worker.
+    pub fn name(&self, worker: u16) -> ActorName {
+        let node = Some(Arc::clone(&self.chain.entry.plan.name));
+        ActorName { worker, kind: ActorKind::Listener, node, place: self.place }
+    }
+}
+
+/// Where a listener finds what it works for; a reload puts something else there.
+pub type ServingSlot = Rc<RefCell<Serving>>;
 
 /// The actor of one listening socket on one worker (T01): makes main lines, here.
 pub struct Listener {
     worker: Rc<Worker>,
-    /// The chain that it serves; a reload puts another one there.
-    slot: ChainSlot,
-    chain: Rc<Chain>,
+    slot: ServingSlot,
+    serving: Serving,
     sources: Sources,
     max_lines: Option<u64>,
-    place: u32,
     health: NodeHealth,
-    limit: LineLimit,
     acceptor: SharedAcceptor,
     rest: Pin<Box<Sleep>>,
     resting: bool,
@@ -117,25 +133,18 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Accepts on this socket for this chain.
-    pub fn new(
-        worker: &Rc<Worker>,
-        slot: ChainSlot,
-        place: u32,
-        limit: LineLimit,
-        acceptor: SharedAcceptor,
-    ) -> Self {
-        let chain = Rc::clone(&slot.borrow());
-        let health = worker.board.health.node(&chain.entry.plan.name, worker.index, place);
+    /// Accepts on this socket for what is in the slot.
+    pub fn new(worker: &Rc<Worker>, slot: ServingSlot, acceptor: SharedAcceptor) -> Self {
+        let serving = slot.borrow().clone();
+        let node = &serving.chain.entry.plan.name;
+        let health = worker.board.health.node(node, worker.index, serving.place);
         let mut listener = Self {
             worker: Rc::clone(worker),
             slot,
-            chain: Rc::clone(&chain),
+            serving: serving.clone(),
             sources: Sources::default(),
             max_lines: None,
-            place,
             health,
-            limit,
             acceptor,
             rest: Box::pin(tokio::time::sleep_until(Instant::now())),
             resting: false,
@@ -143,20 +152,22 @@ impl Listener {
             warned: None,
             retiring: false,
         };
-        listener.switch(chain);
+        listener.switch(serving);
         listener
     }
 
-    fn switch(&mut self, chain: Rc<Chain>) {
-        if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings {
+    fn switch(&mut self, serving: Serving) {
+        if let NodeSettings::TcpListener(settings) = &serving.chain.entry.plan.settings {
             self.sources = Sources::new(settings);
             self.max_lines = settings.max_lines;
         }
-        if chain.entry.plan.name != self.chain.entry.plan.name {
-            let health = &self.worker.board.health;
-            self.health = health.node(&chain.entry.plan.name, self.worker.index, self.place);
+        let name = serving.name(self.worker.index);
+        if name != self.serving.name(self.worker.index)
+            && let Some(node) = &name.node
+        {
+            self.health = self.worker.board.health.node(node, name.worker, name.place);
         }
-        self.chain = chain;
+        self.serving = serving;
         if self.failures == 0 {
             self.health.ready();
         }
@@ -167,11 +178,13 @@ impl Listener {
         self.rest.as_mut().reset(Instant::now() + time);
     }
 
-    /// Takes up the chain of a reload.
+    /// Takes up what a reload put into the slot.
     fn look_at_slot(&mut self) {
-        let chain = Rc::clone(&self.slot.borrow());
-        if !Rc::ptr_eq(&chain, &self.chain) {
-            self.switch(chain);
+        let slot = self.slot.borrow();
+        if !Rc::ptr_eq(&slot.chain, &self.serving.chain) {
+            let serving = slot.clone();
+            drop(slot);
+            self.switch(serving);
         }
     }
 
@@ -183,7 +196,7 @@ impl Listener {
                 ready!(self.rest.as_mut().poll(cx));
                 self.resting = false;
             }
-            let Some(count) = self.limit.take(self.max_lines) else {
+            let Some(count) = self.serving.limit.take(self.max_lines) else {
                 self.rest(FULL);
                 continue;
             };
@@ -213,7 +226,7 @@ impl Listener {
                     if kind.is_exhaustion() {
                         self.out_of(kind, &error.to_string());
                     } else {
-                        self.chain.entry.metrics.accept_error(kind);
+                        self.serving.chain.entry.metrics.accept_error(kind);
                         if kind == AcceptError::Other {
                             // It may be there to stay.
                             self.rest(REST[0]);
@@ -235,17 +248,17 @@ impl Listener {
         count: LineCount,
     ) {
         if let Some(why) = self.sources.refuse(peer.ip()) {
-            self.chain.entry.metrics.refused(why);
+            self.serving.chain.entry.metrics.refused(why);
             return;
         }
         let near = End::Socket(socket);
         let (descriptors, count) = (Some(descriptors), Some(count));
-        self.worker.open_main_line(&self.chain, near, Some(peer), descriptors, count);
+        self.worker.open_main_line(&self.serving.chain, near, Some(peer), descriptors, count);
     }
 
     /// Accepting rests and is tried again, later each time; one log line for a whole outage (T02).
     fn out_of(&mut self, error: AcceptError, cause: &str) {
-        self.chain.entry.metrics.accept_error(error);
+        self.serving.chain.entry.metrics.accept_error(error);
         if self.failures == 0 {
             self.health.not_ready("out of file descriptors");
         }
@@ -253,7 +266,7 @@ impl Listener {
         let now = Instant::now();
         if self.warned.is_none_or(|at| now.duration_since(at) >= WARN_EVERY) {
             self.warned = Some(now);
-            let node = &self.chain.entry.plan.name;
+            let node = &self.serving.chain.entry.plan.name;
             tracing::warn!(%node, worker = self.worker.index, cause, "accepting rests");
         }
         self.failures = self.failures.saturating_add(1);
@@ -262,7 +275,7 @@ impl Listener {
 
     fn recovered(&mut self) {
         if std::mem::take(&mut self.failures) > 0 {
-            tracing::debug!(node = %self.chain.entry.plan.name, "accepting again");
+            tracing::debug!(node = %self.serving.chain.entry.plan.name, "accepting again");
             self.health.ready();
         }
     }
@@ -271,7 +284,7 @@ impl Listener {
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listener")
-            .field("node", &self.chain.entry.plan.name)
+            .field("node", &self.serving.chain.entry.plan.name)
             .finish_non_exhaustive()
     }
 }
@@ -309,6 +322,14 @@ impl Handler<Retire> for Listener {
         if !retire.accept_waiting {
             ctx.stop();
         }
+    }
+}
+
+impl Handler<ServeAnew> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, _: ServeAnew, _: &mut Self::Context) {
+        self.look_at_slot();
     }
 }
 

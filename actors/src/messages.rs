@@ -218,3 +218,8 @@ pub struct Retire {
     /// Connections that wait in the socket's queue are accepted first (T01).
     pub accept_waiting: bool,
 }
+
+/// A reload changed what a listener works for: it takes that up, though no client may come.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct ServeAnew;

@@ -25,11 +25,48 @@ const SECOND: &str = r#"{"total":2,"next":null,"lines":[{"id":"12-345","kind":"c
 fn the_table_is_aligned_and_harmless_for_a_terminal() {
     let table = printed(&[page(FIRST), page(SECOND)], false);
     let expected = [
-        "LINE    KIND   NODE          PEER               AGE  STATE    UPSTREAM  DOWNSTREAM    QUEUED  PAUSED",
-        "0-1     main   in\\u{1b}[31m  192.0.2.1:40000  1h02m  open     1.50 KiB    1.00 GiB  2.00 KiB  down:queue+peer",
-        "12-345  child  é語           -                   0s  opening       0 B         7 B         -  -",
+        "LINE      KIND   NODE          PEER               AGE  STATE    UPSTREAM  DOWNSTREAM    QUEUED  PAUSED",
+        "0-1       main   in\\u{1b}[31m  192.0.2.1:40000  1h02m  open     1.50 KiB    1.00 GiB  2.00 KiB  down:queue+peer",
+        "└ 12-345  child  é語           -                   0s  opening       0 B         7 B         -  -",
     ];
     assert_eq!(table.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Ids and marks of a table of lines with these makers.
+fn arranged(lines: &[(&str, Option<&str>)]) -> Vec<String> {
+    let line = |(id, maker): &(&str, Option<&str>)| {
+        let mut line: serde_json::Value = serde_json::from_str(SECOND).unwrap();
+        let mut line = line["lines"][0].take();
+        line["id"] = (*id).into();
+        line["maker"] = (*maker).into();
+        line.to_string()
+    };
+    let lines: Vec<_> = lines.iter().map(line).collect();
+    let text = format!(r#"{{"total":9,"next":null,"lines":[{}]}}"#, lines.join(","));
+    let table = printed(&[page(&text)], false);
+    table
+        .lines()
+        .skip(1)
+        .map(|row| row.split("  child").next().unwrap().trim_end().into())
+        .collect()
+}
+
+#[test]
+fn what_a_line_made_stands_under_it() {
+    let of = Some;
+    let lines = [
+        ("0-1", None),
+        ("0-2", None),
+        ("0-3", of("0-1")),
+        ("0-4", of("0-2")),
+        ("0-5", of("0-1")),
+        ("0-6", of("0-3")),
+        ("1-1", of("1-9")),
+    ];
+    let expected = ["0-1", "├ 0-3", "  └ 0-6", "└ 0-5", "0-2", "└ 0-4", "1-1"];
+    assert_eq!(arranged(&lines), expected);
+    let circle = [("0-1", of("0-2")), ("0-2", of("0-1")), ("0-3", of("0-3"))];
+    assert_eq!(arranged(&circle), ["0-1", "0-2", "0-3"], "none is left out");
 }
 
 #[test]

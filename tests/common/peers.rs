@@ -16,7 +16,9 @@ pub fn connect(to: SocketAddr) -> TcpStream {
     careful(stream)
 }
 
-fn careful(stream: TcpStream) -> TcpStream {
+/// Its reads and writes do not hang a test, and nothing waits to be sent.
+#[track_caller]
+pub fn careful(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
     stream.set_nodelay(true).expect("no delay");

@@ -22,3 +22,6 @@ pub use fishing::Fishing;
 pub use handover::{Berth, Handover, Tenure};
 pub use race::{Outcome, Race};
 pub use server::FisherServer;
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use actix::Addr;
-use lineway_wire::fisher::{Fisher, Loss};
+use lineway_wire::fisher::{Fisher, Loss, NoRoom};
 use lineway_wire::line::FinishReason;
 use lineway_wire::select::{CandidateId, Event};
 
@@ -19,7 +19,7 @@ use crate::worker::{Worker, timers};
 pub enum Outcome {
     /// This candidate won (C15).
     Won(Box<Handover>),
-    /// There is no winner (C05, C12, C13).
+    /// There is no winner (C12, C13).
     Failed(FinishReason),
 }
 
@@ -149,13 +149,14 @@ impl Race {
         self.deadline.map(|at| at + OWN_LIMIT)
     }
 
-    /// So much of the application waits for the choice (C05).
-    pub(crate) fn waits(&mut self, bytes: usize, buffers: usize) {
+    /// So much of the application waits for the choice.
+    ///
+    /// # Errors
+    /// It is more than may wait: the main line is over (C05).
+    pub(crate) fn waits(&mut self, bytes: usize, buffers: usize) -> Result<(), NoRoom> {
         self.node.metrics.fishing(self.waiting, bytes);
         self.waiting = bytes;
-        if self.fisher.room(bytes, buffers).is_err() {
-            self.decide(Loss::Overflow);
-        }
+        self.fisher.room(bytes, buffers)
     }
 
     /// Ends losers; gives the outcome, once it is there.
@@ -193,7 +194,6 @@ impl Race {
                 why,
                 match why {
                     Loss::Timeout => FinishReason::Timeout,
-                    Loss::Overflow if self.losers == Loss::Overflow => FinishReason::Overflow,
                     Loss::Cancelled => FinishReason::PeerFinished,
                     _ => self.last,
                 },

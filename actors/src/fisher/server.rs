@@ -15,17 +15,30 @@ use crate::worker::timers;
 pub struct FisherServer {
     node: Rc<Node>,
     probing: Probing,
+    server_first: Option<Duration>,
+    begun: bool,
 }
 
 impl FisherServer {
-    /// A line that begins now. `server_first` is `server-first-delay-ms`, `None` for 0 (S04b).
+    /// A line that has not begun. `server_first` is `server-first-delay-ms`, `None` for 0 (S04b).
     pub fn new(node: &Rc<Node>, server_first: Option<Duration>) -> Self {
-        Self { node: Rc::clone(node), probing: Probing::new(timers::now(), server_first) }
+        let probing = Probing::new(timers::now(), server_first);
+        Self { node: Rc::clone(node), probing, server_first, begun: false }
     }
 
     fn failed(&self, why: ProbeFailure, reason: FinishReason, out: &mut StageOut<'_>) {
         self.node.metrics.probe_failed(why);
         out.finish(reason);
+    }
+
+    /// The line ends before the backend had its `Init`.
+    fn ended(&mut self) {
+        if self.probing.answered() {
+            self.waited(ServerFirst::Ended);
+        } else if self.begun {
+            self.node.metrics.probe_failed(ProbeFailure::Closed);
+        }
+        self.probing.input_ended();
     }
 
     fn waited(&self, result: ServerFirst) {
@@ -34,6 +47,12 @@ impl FisherServer {
 }
 
 impl Stage for FisherServer {
+    fn begins(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.probing = Probing::new(timers::now(), self.server_first);
+        }
+    }
+
     fn payload(&mut self, direction: Direction, input: &mut ByteQueue, out: &mut StageOut<'_>) {
         if direction == Direction::Downstream {
             return input.move_to(out.towards(direction));
@@ -62,19 +81,14 @@ impl Stage for FisherServer {
     }
 
     fn input_ended(&mut self, direction: Direction, out: &mut StageOut<'_>) {
-        let answered = self.probing.answered();
-        if direction == Direction::Upstream && self.probing.input_ended() == Verdict::Ended {
-            if answered {
-                self.waited(ServerFirst::Ended);
-                out.finish(FinishReason::PeerFinished);
-            } else {
-                self.failed(ProbeFailure::Closed, FinishReason::PeerFinished, out);
-            }
+        if direction == Direction::Upstream && !self.probing.is_done() {
+            self.ended();
+            out.finish(FinishReason::PeerFinished);
         }
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        self.probing.deadline()
+        if self.begun { self.probing.deadline() } else { None }
     }
 
     fn timeout(
@@ -98,5 +112,14 @@ impl Stage for FisherServer {
 
     fn done(&self) -> bool {
         self.probing.is_done()
+    }
+}
+
+impl Drop for FisherServer {
+    fn drop(&mut self) {
+        // Not by an end of input: a reset, an operator, a drain.
+        if !self.probing.is_done() {
+            self.ended();
+        }
     }
 }

@@ -432,7 +432,9 @@ impl Line {
         if direction == Direction::Upstream
             && let End::Race(race) = &mut self.far
         {
-            race.waits(flow.queue.len(), flow.queue.buffers());
+            if race.waits(flow.queue.len(), flow.queue.buffers()).is_err() {
+                self.over.get_or_insert(FinishReason::Overflow);
+            }
             if !flow.queue.is_empty() {
                 // C06: the first payload that waits stops its source.
                 self.hold(direction);

@@ -1,10 +1,11 @@
 //! EchoServer: ends a chain and sends back what it gets, with backpressure.
 
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use lineway_wire::line::{Water, WaterMarks};
 
 use super::queue::ByteQueue;
+use super::waiter::Waiter;
 
 /// What was sent in and is not yet taken back.
 #[derive(Debug)]
@@ -13,8 +14,8 @@ pub struct Echo {
     water: Water,
     full: bool,
     ended: bool,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
+    reader: Waiter,
+    writer: Waiter,
 }
 
 impl Default for Echo {
@@ -24,8 +25,8 @@ impl Default for Echo {
             water: Water::new(WaterMarks::default()),
             full: false,
             ended: false,
-            reader: None,
-            writer: None,
+            reader: Waiter::new(),
+            writer: Waiter::new(),
         }
     }
 }
@@ -38,14 +39,13 @@ impl Echo {
         queue: &mut ByteQueue,
     ) -> Poll<usize> {
         if self.full {
-            self.writer = Some(cx.waker().clone());
-            return Poll::Pending;
+            return self.writer.wait(cx);
         }
         let taken = queue.len();
         queue.move_to(&mut self.held);
         self.look();
-        if let Some(waker) = self.reader.take_if(|_| taken > 0) {
-            waker.wake();
+        if taken > 0 {
+            self.reader.wake();
         }
         Poll::Ready(taken)
     }
@@ -54,22 +54,19 @@ impl Echo {
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, queue: &mut ByteQueue) -> Poll<usize> {
         let given = self.held.len();
         if given == 0 && !self.ended {
-            self.reader = Some(cx.waker().clone());
-            return Poll::Pending;
+            return self.reader.wait(cx);
         }
         self.held.move_to(queue);
         self.look();
-        if let Some(waker) = self.writer.take_if(|_| !self.full) {
-            waker.wake();
+        if !self.full {
+            self.writer.wake();
         }
         Poll::Ready(given)
     }
 
     pub(super) fn end(&mut self) {
         self.ended = true;
-        if let Some(waker) = self.reader.take() {
-            waker.wake();
-        }
+        self.reader.wake();
     }
 
     fn look(&mut self) {

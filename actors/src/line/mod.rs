@@ -21,6 +21,7 @@ mod pool;
 mod queue;
 mod stage;
 mod tester;
+mod waiter;
 
 pub use chain::{Chain, Node, NodeRole};
 pub use child_line::{ChildLine, Maker};

@@ -13,6 +13,10 @@ use super::queue::ByteQueue;
 /// bytes from last to first. A stage that is [`done`](Self::done) is taken out for good: nothing
 /// of it remains on the line (S07).
 pub trait Stage {
+    /// The line begins for this stage (`Init`): it is the first, or the one before it said so.
+    /// Called again whenever that one says it again.
+    fn begins(&mut self) {}
+
     /// Bytes came from the side that `direction` comes from. What goes on is put into `out`; what
     /// stays in `input` comes again with the next bytes, in front of them.
     fn payload(&mut self, direction: Direction, input: &mut ByteQueue, out: &mut StageOut<'_>);
@@ -93,7 +97,8 @@ impl<'a> StageOut<'a> {
         }
     }
 
-    /// Begins the onward side (`Init` towards `next`); harmless when it has begun.
+    /// Begins the onward side (`Init` towards `next`), be it another stage; harmless when it has
+    /// begun.
     pub fn init_next(&mut self) {
         self.given.init_next = true;
     }
@@ -127,7 +132,10 @@ impl Place {
 
 impl Stages {
     /// Stages in the order of the chain.
-    pub fn new(stages: Vec<Box<dyn Stage>>) -> Self {
+    pub fn new(mut stages: Vec<Box<dyn Stage>>) -> Self {
+        if let Some(first) = stages.first_mut() {
+            first.begins();
+        }
         let place = |stage| Place { stage, kept: Default::default() };
         Self { places: stages.into_iter().map(place).collect() }
     }
@@ -254,7 +262,13 @@ impl Stages {
     }
 
     fn spread(&mut self, at: usize, mut given: Given, total: &mut Given, pool: &Pool) {
-        total.init_next |= given.init_next;
+        if given.init_next {
+            // Before the payload that it comes with (L01).
+            match self.places[at + 1..].iter_mut().find(|place| !place.stage.done()) {
+                Some(next) => next.stage.begins(),
+                None => total.init_next = true,
+            }
+        }
         total.established |= given.established;
         if let Some(reason) = given.finish {
             total.finish.get_or_insert(reason);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use lineway_wire::line::FinishReason;
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::end::EndError;
 use super::pool::Pool;
 use super::queue::ByteQueue;
+use super::waiter::Waiter;
 
 /// How one tester line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub struct TesterClient {
     established: bool,
     wrong: bool,
     ended: bool,
-    reader: Option<Waker>,
+    reader: Waiter,
 }
 
 impl TesterClient {
@@ -92,7 +93,7 @@ impl TesterClient {
             established: false,
             wrong: false,
             ended: false,
-            reader: None,
+            reader: Waiter::new(),
         }
     }
 
@@ -107,19 +108,13 @@ impl TesterClient {
 
     pub(super) fn established(&mut self) {
         self.established = true;
-        self.wake();
+        self.reader.wake();
     }
 
     /// The server ended: whatever is missing of its response will not come.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.reader.take() {
-            waker.wake();
-        }
+        self.reader.wake();
     }
 
     pub(super) fn poll_read(
@@ -134,15 +129,14 @@ impl TesterClient {
         if self.established && !self.request.done() {
             return Poll::Ready(produce(&mut self.request, queue, pool));
         }
-        self.reader = Some(cx.waker().clone());
-        Poll::Pending
+        self.reader.wait(cx)
     }
 
     pub(super) fn write(&mut self, queue: &mut ByteQueue, pool: &Pool) -> Result<usize, EndError> {
         let checked = check(&mut self.response, queue, pool);
         self.wrong |= checked.is_err();
         if self.response.done() {
-            self.wake();
+            self.reader.wake();
         }
         checked
     }
@@ -155,13 +149,13 @@ pub struct TesterServer {
     request: Option<Pattern>,
     response: Option<Pattern>,
     ended: bool,
-    reader: Option<Waker>,
+    reader: Waiter,
 }
 
 impl TesterServer {
     /// Expects a test of the first `chunks` chunk sizes; the first byte names the flow.
     pub const fn new(chunks: usize) -> Self {
-        Self { chunks, request: None, response: None, ended: false, reader: None }
+        Self { chunks, request: None, response: None, ended: false, reader: Waiter::new() }
     }
 
     pub(super) fn write(&mut self, queue: &mut ByteQueue, pool: &Pool) -> Result<usize, EndError> {
@@ -174,7 +168,7 @@ impl TesterServer {
         let checked = check(request, queue, pool)?;
         if request.done() && self.response.is_none() {
             self.response = Some(Pattern::new(Role::Response, request.flow(), self.chunks));
-            self.wake();
+            self.reader.wake();
         }
         Ok(checked)
     }
@@ -188,22 +182,13 @@ impl TesterServer {
         match &mut self.response {
             Some(response) if !response.done() => Poll::Ready(produce(response, queue, pool)),
             _ if self.ended => Poll::Ready(0),
-            _ => {
-                self.reader = Some(cx.waker().clone());
-                Poll::Pending
-            }
+            _ => self.reader.wait(cx),
         }
     }
 
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.reader.take() {
-            waker.wake();
-        }
+        self.reader.wake();
     }
 }
 

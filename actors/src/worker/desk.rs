@@ -10,8 +10,8 @@ use actix::prelude::*;
 use super::Worker;
 use super::actor::{Control, Install, ListenAt};
 use crate::line::{Chain, Node};
-use crate::listener::{ChainSlot, LineLimit, Listener, SharedAcceptor};
-use crate::messages::{ActorName, Died, Retire, StartAgain};
+use crate::listener::{LineLimit, Listener, Serving, ServingSlot, SharedAcceptor};
+use crate::messages::{Died, Retire, ServeAnew, StartAgain};
 use crate::metrics::ActorKind;
 use crate::net::{Acceptor, ListenKey, ListenOptions, bind};
 use crate::settings::{NodePlan, NodeSettings, Plan};
@@ -19,9 +19,7 @@ use crate::spawn;
 
 struct Listening {
     acceptor: SharedAcceptor,
-    chain: ChainSlot,
-    /// The place of the address among those of the node.
-    place: u32,
+    slot: ServingSlot,
     addr: Addr<Listener>,
 }
 
@@ -75,23 +73,17 @@ impl Desk {
         }
     }
 
-    /// Starts a listener again that ended by a panic; its socket is still there.
+    /// Starts a listener again that ended by a panic; its socket is still there. One that lives is
+    /// left alone: the name may have been that of another one when it died.
     pub(super) fn start_again(&mut self, again: StartAgain) {
-        let ActorName { node: Some(node), place, .. } = again.actor else {
-            return;
-        };
+        let index = self.worker.index;
         let is_meant = |listening: &Listening| {
-            listening.place == place && listening.chain.borrow().entry.plan.name == node
+            !listening.addr.connected() && listening.slot.borrow().name(index) == again.actor
         };
         let found = self.listening.iter().find(|(_, listening)| is_meant(listening));
-        let key = found.map(|(key, _)| key.clone());
-        if let Some(key) = key {
-            let Some(old) = self.listening.remove(&key) else {
-                return;
-            };
-            let addr = self.start_listener(&old.chain, place, &old.acceptor);
-            self.listening.insert(key, Listening { addr, ..old });
-        }
+        let Some((key, listening)) = found else { return };
+        let (key, addr) = (key.clone(), self.start_listener(&listening.slot, &listening.acceptor));
+        self.listening.entry(key).and_modify(|listening| listening.addr = addr);
     }
 
     /// The nodes of the plan; those that did not change are kept with all that they know.
@@ -119,8 +111,8 @@ impl Desk {
         }
         let kept: Vec<_> = chains.values().map(Rc::as_ptr).collect();
         for listening in self.listening.values() {
-            let chain = listening.chain.borrow();
-            if !kept.contains(&Rc::as_ptr(&chain)) {
+            let chain = &listening.slot.borrow().chain;
+            if !kept.contains(&Rc::as_ptr(chain)) {
                 chain.retired.set(true);
             }
         }
@@ -151,45 +143,35 @@ impl Desk {
 
     /// Accepts lines of the node that has this address.
     pub(super) fn accept_on(&mut self, plan: &Plan, key: ListenKey, acceptor: Acceptor) {
-        let Some((chain, place)) = self.chain_at(plan, &key) else {
+        let Some(serving) = self.serving_at(plan, &key) else {
             return;
         };
-        let chain = Rc::new(RefCell::new(chain));
+        let slot = Rc::new(RefCell::new(serving));
         let acceptor = Rc::new(RefCell::new(acceptor));
-        let addr = self.start_listener(&chain, place, &acceptor);
-        self.listening.insert(key, Listening { acceptor, chain, place, addr });
+        let addr = self.start_listener(&slot, &acceptor);
+        self.listening.insert(key, Listening { acceptor, slot, addr });
     }
 
-    /// The chain that is entered at this address, and the place of the address among the node's.
-    fn chain_at(&self, plan: &Plan, key: &ListenKey) -> Option<(Rc<Chain>, u32)> {
+    /// What a listener at this address works for.
+    fn serving_at(&self, plan: &Plan, key: &ListenKey) -> Option<Serving> {
         plan.nodes.iter().find_map(|node| {
             let place = node.listen_keys().position(|other| other == *key)?;
-            Some((self.chains.get(&node.name)?.clone(), u32::try_from(place).ok()?))
+            let limit = self.limits.get(&node.name).cloned().unwrap_or_default();
+            let chain = self.chains.get(&node.name)?.clone();
+            Some(Serving { chain, place: u32::try_from(place).ok()?, limit })
         })
     }
 
-    fn start_listener(
-        &self,
-        chain: &ChainSlot,
-        place: u32,
-        acceptor: &SharedAcceptor,
-    ) -> Addr<Listener> {
-        let node = Arc::clone(&chain.borrow().entry.plan.name);
-        let limit = self.limits.get(&node).cloned().unwrap_or_default();
-        let listener =
-            Listener::new(&self.worker, Rc::clone(chain), place, limit, Rc::clone(acceptor));
-        let name = ActorName {
-            worker: self.worker.index,
-            kind: ActorKind::Listener,
-            node: Some(node),
-            place,
-        };
+    fn start_listener(&self, slot: &ServingSlot, acceptor: &SharedAcceptor) -> Addr<Listener> {
+        let listener = Listener::new(&self.worker, Rc::clone(slot), Rc::clone(acceptor));
+        let (slot, worker) = (Rc::clone(slot), self.worker.index);
         let supervisor = self.worker.board.supervisor.clone();
         spawn::start(
             ActorKind::Listener,
             self.worker.board.metrics.actors(),
             |_| listener,
-            move |_| supervisor.died(Died { actor: name }),
+            // The name of the moment: a reload may have moved the address to another node.
+            move |_| supervisor.died(Died { actor: slot.borrow().name(worker) }),
         )
     }
 
@@ -198,23 +180,34 @@ impl Desk {
     fn settle_listeners(&mut self, plan: &Plan) {
         let mut listening = std::mem::take(&mut self.listening);
         listening.retain(|key, listening| {
-            let Some((chain, place)) = self.chain_at(plan, key) else {
+            let Some(serving) = self.serving_at(plan, key) else {
                 listening.addr.do_send(Retire { accept_waiting: true });
                 return false;
             };
-            if !Rc::ptr_eq(&chain, &listening.chain.borrow()) {
-                if let NodeSettings::TcpListener(settings) = &chain.entry.plan.settings
+            if !Rc::ptr_eq(&serving.chain, &listening.slot.borrow().chain) {
+                if let NodeSettings::TcpListener(settings) = &serving.chain.entry.plan.settings
                     && let Acceptor::Tcp(socket) = &*listening.acceptor.borrow()
                     && let Err(error) = bind::reapply(socket, &ListenOptions::from(settings))
                 {
                     tracing::warn!(address = %key, %error, "an option of the listening socket stays as it was");
                 }
-                *listening.chain.borrow_mut() = chain;
-                listening.place = place;
+                self.hand_over(listening, serving);
             }
             true
         });
         self.listening = listening;
+    }
+
+    /// Gives a listener something else to work for.
+    fn hand_over(&self, listening: &Listening, serving: Serving) {
+        let name = serving.name(self.worker.index);
+        let before = listening.slot.replace(serving).name(self.worker.index);
+        if listening.addr.connected() {
+            listening.addr.do_send(ServeAnew);
+        } else if name != before {
+            // It is to be started again by a name that it does not have any more.
+            self.worker.board.supervisor.died(Died { actor: name });
+        }
     }
 
     fn start_testers(&self) {

@@ -185,6 +185,24 @@ function showFilter(names) {
 
 // ---- lines ------------------------------------------------------------------------------------
 
+// What a line made follows it; how deep a line stands below the first one.
+function arranged(lines) {
+  const byId = new Map(lines.map((line) => [line.id, line]));
+  const made = new Map(lines.map((line) => [line.id, []]));
+  const all = [];
+  for (const line of lines) {
+    if (line.maker && byId.has(line.maker)) made.get(line.maker).push(line);
+  }
+  const add = (line, depth) => {
+    all.push([line, depth]);
+    for (const child of made.get(line.id)) add(child, depth + 1);
+  };
+  for (const line of lines) {
+    if (!line.maker || !byId.has(line.maker)) add(line, line.maker ? 1 : 0);
+  }
+  return all;
+}
+
 const COLUMNS = ['Line', 'Node', 'Peer', 'Age', 'State', 'Upstream', 'Downstream', 'Queued', 'Paused', ''];
 
 function row(id) {
@@ -197,6 +215,7 @@ function row(id) {
   for (const index of [3, 5, 6, 7]) made.cells[index].className = 'right';
   const name = element('bdi');
   made.cells[1].append(name);
+  made.dataset.id = id;
   const button = element('button', '', 'Close');
   button.type = 'button';
   button.setAttribute('aria-label', 'Close line ' + id);
@@ -209,9 +228,12 @@ function eitherWay(up, down) {
   return [up && '↑ ' + up, down && '↓ ' + down].filter(Boolean).join('  ');
 }
 
-function fill(made, line) {
+function fill(made, line, depth) {
   const cells = made.cells;
   set(cells[0], line.id);
+  made.className = depth > 0 ? 'made' : '';
+  made.style.setProperty('--depth', Math.min(depth, 4));
+  made.dataset.maker = line.maker || '';
   cells[0].title = capital(line.kind) + ' line' + (line.maker ? ', made by ' + line.maker : '') + ', opened at ' + line.opened_at;
   set(cells[1].firstChild, visible(line.node));
   cells[1].title = visible(line.node);
@@ -238,15 +260,15 @@ function showLines(answer) {
   const body = at('lines');
   const gone = new Set(rows.keys());
   let before = body.firstElementChild;
-  for (const line of answer.lines) {
+  for (const [line, depth] of arranged(answer.lines)) {
     gone.delete(line.id);
     let made = rows.get(line.id);
     if (!made) {
       made = row(line.id);
       rows.set(line.id, made);
     }
-    fill(made, line);
-    while (before && gone.has(before.cells[0].textContent)) before = before.nextElementSibling;
+    fill(made, line, depth);
+    while (before && gone.has(before.dataset.id)) before = before.nextElementSibling;
     if (made === before) before = before.nextElementSibling;
     else body.insertBefore(made, before);
   }
@@ -267,7 +289,8 @@ function ask(id, made) {
   asking = id;
   set(at('ask-title'), 'Close line ' + id + '?');
   const peer = made.cells[2].textContent;
-  set(at('ask-text'), 'The connection' + (peer === '–' ? '' : ' of ' + peer) + ' and what it leads to end at once. This can not be undone.');
+  const maker = made.dataset.maker;
+  set(at('ask-text'), maker ? 'It belongs to line ' + maker + ', which ends as well if it goes through this one. This can not be undone.' : 'The connection' + (peer === '–' ? '' : ' of ' + peer) + ' and what it leads to end at once. This can not be undone.');
   at('ask').showModal();
   at('ask-no').focus();
 }

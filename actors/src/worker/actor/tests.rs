@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::settings::{NodePlan, NodeSettings};
-use crate::testkit::{Arrivals, Kit, run, settings};
+use crate::testkit::{Arrivals, Kit, Peer, run, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,6 +102,100 @@ fn a_listener_that_panicked_is_started_again_on_its_socket_and_lines_live_on() {
             kit.quiet().await;
             assert_eq!(client.take(), b"hello");
         }
+    });
+}
+
+/// Live listeners, and how often one was started again.
+fn listeners(kit: &Kit) -> (u64, u64) {
+    let counts = kit.board.metrics.actors().kind(ActorKind::Listener);
+    (counts.alive(), counts.restarts())
+}
+
+async fn assert_echo(kit: &Kit, client: &Peer) {
+    client.offer(b"hello");
+    kit.quiet().await;
+    assert_eq!(client.take(), b"hello");
+}
+
+#[test]
+fn a_listener_that_panics_after_a_reload_moved_its_address_is_started_again() {
+    run(async |kit| {
+        let of = |node| settings::plan(vec![listener(node, 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &of("before"));
+        kit.quiet().await;
+        worker.send(install(of("after"))).await.unwrap();
+        kit.board.health.forget_node("before");
+        kit.board.supervisor.forget_node("before");
+        kit.quiet().await;
+        assert!(kit.board.health.knows("after"), "no client has to come for that");
+        arrivals[0].explode();
+        kit.quiet().await;
+        let waiting = arrivals[0].connect();
+        kit.pass(SECOND).await;
+        assert_eq!(listeners(&kit), (1, 1));
+        assert_echo(&kit, &waiting).await;
+    });
+}
+
+#[test]
+fn a_reload_that_moves_an_address_while_its_listener_is_dead_leaves_it_to_be_started_again() {
+    run(async |kit| {
+        let of = |node| settings::plan(vec![listener(node, 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &of("before"));
+        arrivals[0].explode();
+        kit.quiet().await;
+        let waiting = arrivals[0].connect();
+        worker.send(install(of("after"))).await.unwrap();
+        kit.board.supervisor.forget_node("before");
+        kit.pass(SECOND).await;
+        assert_eq!(listeners(&kit), (1, 1));
+        assert_echo(&kit, &waiting).await;
+    });
+}
+
+#[test]
+fn two_nodes_that_change_their_addresses_while_one_is_dead_have_one_listener_each() {
+    run(async |kit| {
+        let of = |first, second| {
+            settings::plan(vec![
+                listener("a", first, "out"),
+                listener("b", second, "out"),
+                echo("out"),
+            ])
+        };
+        let (worker, arrivals) = start(&kit, &of(7000, 7001));
+        arrivals[0].explode();
+        kit.quiet().await;
+        worker.send(install(of(7001, 7000))).await.unwrap();
+        kit.pass(SECOND).await;
+        assert_eq!(listeners(&kit).0, 2);
+        for arrivals in arrivals {
+            assert_echo(&kit, &arrivals.connect()).await;
+        }
+    });
+}
+
+#[test]
+fn lines_of_an_address_that_a_reload_moved_count_for_its_node() {
+    run(async |kit| {
+        let of = |node| settings::plan(vec![listener(node, 7000, "out"), echo("out")]);
+        let (worker, arrivals) = start(&kit, &of("before"));
+        kit.quiet().await;
+        let mut plan = of("after");
+        let NodeSettings::TcpListener(entry) = &mut plan.nodes[0].settings else {
+            unreachable!("it is a listener")
+        };
+        entry.max_lines = Some(1);
+        let limit = LineLimit::default();
+        let limits = HashMap::from([(Arc::from("after"), limit.clone())]);
+        worker.send(Install { limits, ..install(plan) }).await.unwrap();
+        let elsewhere = limit.take(Some(1)).unwrap();
+        let client = arrivals[0].connect();
+        kit.pass(SECOND).await;
+        assert_eq!(arrivals[0].waiting(), 1, "another worker has the one line");
+        drop(elsewhere);
+        kit.pass(SECOND).await;
+        assert_echo(&kit, &client).await;
     });
 }
 
