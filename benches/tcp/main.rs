@@ -4,10 +4,10 @@
 // HAProxy is a name, and these comments are texts of the help.
 #![allow(clippy::doc_markdown)]
 
+#[path = "../beside/mod.rs"]
+mod beside;
 mod parts;
-mod process;
 mod proxy;
-mod table;
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -53,7 +53,7 @@ struct Args {
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut args = Args::parse();
-    process::end_with_signals()?;
+    beside::end_with_signals()?;
     fit_lines(&mut args);
     let present = has_haproxy(&args.haproxy);
     if !present {
@@ -83,11 +83,7 @@ fn main() -> anyhow::Result<ExitCode> {
             }
         }
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        print!("{}", table::render(&rows));
-    }
+    beside::print(&rows, args.json, ["HAProxy", "Lineway"])?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

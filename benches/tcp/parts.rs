@@ -2,22 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::Args;
+use crate::beside::{CONNECTING, Must, Row, connects, in_turn, load, millis, number, ping_p50};
 use crate::proxy::{Backends, Kind, Proxy};
-use crate::table::{Must, Row};
 
 /// Time for a proxy to come to rest before its memory is read.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Connections of the load that connects: enough to keep two cores busy. With fewer, cores wait for
-/// each other, and the rate says more about who was woken where than about the work of a proxy.
-const CONNECTING: &str = "16";
-
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -49,32 +44,14 @@ impl Part {
         sides: &[Side; 2],
         backends: &Backends,
     ) -> anyhow::Result<Vec<Row>> {
-        let mut samples: [Vec<Vec<f64>>; 2] = Default::default();
-        for _ in 0..self.rounds(args) {
-            // Started anew each time: how the threads of one process come to lie moves its figures.
-            let mut proxies = Vec::new();
-            for side in sides {
-                proxies.push(match &side.kind {
-                    Some(kind) => Some((Proxy::start(kind, backends)?, kind)),
-                    None => None,
-                });
-            }
-            for (side, samples) in proxies.iter().zip(&mut samples) {
-                let Some((proxy, kind)) = side else {
-                    continue;
-                };
-                let figures = self
-                    .figures(args, proxy, kind, backends)
-                    .with_context(|| format!("{self:?} of {kind:?}"))?;
-                samples.push(figures);
-            }
-        }
-        let row = |at: usize, (name, must): &(String, Must)| {
-            let [peer, ours] =
-                samples.each_ref().map(|side| median(side.iter().map(|round| round[at]).collect()));
-            Row::new(name, peer, ours, *must)
+        let start = |at: usize| match &sides[at].kind {
+            Some(kind) => Ok(Some((Proxy::start(kind, backends)?, kind))),
+            None => Ok(None),
         };
-        Ok(self.names(args).iter().enumerate().map(|(at, name)| row(at, name)).collect())
+        in_turn(self.rounds(args), &self.names(args), start, |(proxy, kind)| {
+            self.figures(args, proxy, kind, backends)
+                .with_context(|| format!("{self:?} of {kind:?}"))
+        })
     }
 
     /// Memory is measured once: a second time would measure what the first has left.
@@ -119,9 +96,9 @@ impl Part {
         backends: &Backends,
     ) -> anyhow::Result<Vec<f64>> {
         let process = &proxy.process;
-        let duration = (args.seconds * 1e3).round().to_string();
         match self {
             Self::Stream => {
+                let duration = millis(args.seconds);
                 let options =
                     ["--mode", "stream", "--connections", "8", "--duration-ms", &duration];
                 let cpu = process.cpu_seconds()?;
@@ -131,21 +108,9 @@ impl Part {
                 Ok(vec![number(&report, "sent_gbit_per_second")?, cpu / gib])
             }
             Self::Connect => {
-                let options =
-                    ["--mode", "connect", "--connections", CONNECTING, "--duration-ms", &duration];
-                let cpu = process.cpu_seconds()?;
-                let report = load(proxy.echo, &options)?;
-                let cpu = process.cpu_seconds()? - cpu;
-                let each = cpu * 1e6 / number(&report, "operations")?;
-                Ok(vec![number(&report, "per_second")?, each])
+                Ok(connects(proxy.echo, args.seconds, || process.cpu_seconds())?.to_vec())
             }
-            Self::Ping => {
-                let report = load(
-                    proxy.echo,
-                    &["--mode", "ping", "--size", "64", "--duration-ms", &duration],
-                )?;
-                Ok(vec![number(&report["latency_us"], "p50")?])
-            }
+            Self::Ping => Ok(vec![ping_p50(proxy.echo, args.seconds)?]),
             Self::Idle => {
                 // What the first lines of a process cost once is no cost of a line.
                 drop(idle_lines(proxy.echo, 10)?);
@@ -180,24 +145,6 @@ impl Part {
     }
 }
 
-/// Runs a load in its own process and returns its report; a load with errors measures nothing.
-fn load(target: SocketAddr, options: &[&str]) -> anyhow::Result<serde_json::Value> {
-    let output = Command::new(env!("CARGO_BIN_EXE_lineway"))
-        .args(["load", "tcp", &target.to_string(), "--json", "--quiet"])
-        .args(options)
-        .output()
-        .context("can not start the load")?;
-    if !output.status.success() {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        bail!("the load failed: {}{}", text(&output.stdout), text(&output.stderr));
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-fn number(report: &serde_json::Value, name: &str) -> anyhow::Result<f64> {
-    report[name].as_f64().with_context(|| format!("the load reports no {name}"))
-}
-
 /// Lines over which one byte went forth and back, so that they are open on both sides.
 fn idle_lines(target: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let open = |_| {
@@ -212,15 +159,4 @@ fn idle_lines(target: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>
         .enumerate()
         .map(|(at, stream)| stream.with_context(|| format!("idle line {at}")))
         .collect()
-}
-
-/// The middle sample, or the mean of the two in the middle.
-fn median(mut samples: Vec<f64>) -> Option<f64> {
-    samples.sort_by(f64::total_cmp);
-    let middle = samples.len() / 2;
-    match (samples.len(), samples.len() % 2) {
-        (0, _) => None,
-        (_, 1) => Some(samples[middle]),
-        _ => Some(f64::midpoint(samples[middle - 1], samples[middle])),
-    }
 }

@@ -1,17 +1,13 @@
 //! The two sides: the same two chains, one to an echo and one to a sink, in HAProxy and in Lineway.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use crate::process::Process;
-
-const START_LIMIT: Duration = Duration::from_secs(10);
+use crate::beside::{Nodes, Process, Ready, free_addresses, service, start_ready};
 
 /// How to start a side.
 #[derive(Debug, Clone)]
@@ -65,7 +61,12 @@ impl Proxy {
                 command.arg("-db").arg("-f").arg(file);
                 (command, None)
             }
-            Kind::Lineway => (lineway(folder.path(), echo, sink, admin, backends)?, Some(admin)),
+            Kind::Lineway => {
+                let mut nodes = Nodes::default();
+                nodes.chain("echo", echo, &[], backends.echo);
+                nodes.chain("sink", sink, &[], backends.sink);
+                (service(folder.path(), admin, &nodes)?, Some(admin))
+            }
             Kind::Command(line) => {
                 let line = line
                     .replace("{echo}", &echo.to_string())
@@ -78,47 +79,12 @@ impl Proxy {
                 (command, None)
             }
         };
-        let began = Instant::now();
-        let mut process = Process::start(command.stdout(Stdio::null()))?;
-        let ready = || match ready_at {
-            Some(admin) => answers_ready(admin),
-            None => [echo, sink].into_iter().all(|at| TcpStream::connect(at).is_ok()),
-        };
-        while !ready() {
-            process.check().with_context(|| format!("{kind:?}"))?;
-            if began.elapsed() > START_LIMIT {
-                bail!("{kind:?} is not ready after {START_LIMIT:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let start = began.elapsed();
+        let accept = [echo, sink];
+        let by = ready_at.map_or(Ready::Accept(&accept), Ready::Admin);
+        let (process, start) =
+            start_ready(&mut command, by).with_context(|| format!("{kind:?}"))?;
         Ok(Self { process, echo, sink, start, _folder: folder })
     }
-}
-
-/// Addresses of the loopback that were free a moment ago.
-fn free_addresses<const N: usize>() -> anyhow::Result<[SocketAddr; N]> {
-    // All are bound before the first is given back, so they differ.
-    let mut listeners = Vec::new();
-    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
-    for address in &mut addresses {
-        let listener = TcpListener::bind(*address)?;
-        *address = listener.local_addr()?;
-        listeners.push(listener);
-    }
-    Ok(addresses)
-}
-
-fn answers_ready(admin: SocketAddr) -> bool {
-    let ask = || {
-        let mut stream = TcpStream::connect(admin)?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        write!(stream, "GET /readyz HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
-        let mut status = [0; 12];
-        stream.read_exact(&mut status)?;
-        std::io::Result::Ok(status.ends_with(b" 200"))
-    };
-    ask().unwrap_or(false)
 }
 
 fn haproxy(echo: SocketAddr, sink: SocketAddr, backends: &Backends) -> String {
@@ -134,33 +100,4 @@ fn haproxy(echo: SocketAddr, sink: SocketAddr, backends: &Backends) -> String {
         );
     }
     text
-}
-
-fn lineway(
-    folder: &Path,
-    echo: SocketAddr,
-    sink: SocketAddr,
-    admin: SocketAddr,
-    backends: &Backends,
-) -> anyhow::Result<Command> {
-    let mut text =
-        format!("[service]\nworkers = 2\n[log]\nlevel = \"warn\"\n[admin]\nlisten = \"{admin}\"\n");
-    for (name, listen, connect) in [("echo", echo, backends.echo), ("sink", sink, backends.sink)] {
-        let _ = writeln!(
-            text,
-            "[[node]]\nname = \"{name}-in\"\ntype = \"TcpListener\"\nnext = \"{name}-out\"\n\
-             settings = {{ address = \"{}\", port = {} }}\n\
-             [[node]]\nname = \"{name}-out\"\ntype = \"TcpConnector\"\n\
-             settings = {{ address = \"{}\", port = {} }}",
-            listen.ip(),
-            listen.port(),
-            connect.ip(),
-            connect.port()
-        );
-    }
-    let file = folder.join("config.toml");
-    std::fs::write(&file, text)?;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
-    command.arg("run").arg("--config").arg(file);
-    Ok(command)
 }

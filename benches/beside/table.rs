@@ -20,8 +20,8 @@ pub(crate) enum Must {
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     measure: String,
-    haproxy: Option<f64>,
-    lineway: Option<f64>,
+    peer: Option<f64>,
+    ours: Option<f64>,
     ratio: Option<f64>,
     must: Option<String>,
     /// Nothing if there is no limit or no figure.
@@ -29,14 +29,9 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(
-        measure: &str,
-        haproxy: Option<f64>,
-        lineway: Option<f64>,
-        must: Must,
-    ) -> Self {
-        let ratio = haproxy
-            .zip(lineway)
+    pub(crate) fn new(measure: &str, peer: Option<f64>, ours: Option<f64>, must: Must) -> Self {
+        let ratio = peer
+            .zip(ours)
             .filter(|(peer, ours)| *peer > 0.0 && *ours > 0.0)
             .map(|(peer, ours)| ours / peer);
         let (text, reached) = match must {
@@ -46,25 +41,27 @@ impl Row {
             Must::RatioAtMost(limit) => {
                 (Some(format!("ratio <= {limit}")), ratio.map(|r| r <= limit))
             }
-            Must::AtMost(limit) => (Some(format!("<= {limit}")), lineway.map(|v| v <= limit)),
+            Must::AtMost(limit) => (Some(format!("<= {limit}")), ours.map(|v| v <= limit)),
             Must::Nothing => (None, None),
         };
-        Self { measure: measure.to_owned(), haproxy, lineway, ratio, must: text, reached }
+        Self { measure: measure.to_owned(), peer, ours, ratio, must: text, reached }
     }
 }
 
-/// The rows as a table of Markdown, so that it can be copied into the documentation.
-pub(crate) fn render(rows: &[Row]) -> String {
+/// The rows as a table of Markdown, so that it can be copied into the documentation; `names` are
+/// those of the peer and of ours.
+pub(crate) fn render(rows: &[Row], names: [&str; 2]) -> String {
+    let [peer, ours] = names;
     let mut lines = vec![
-        ["measure", "HAProxy", "Lineway", "ratio", "must reach", "reached"].map(str::to_owned),
+        ["measure", peer, ours, "ratio", "must reach", "reached"].map(str::to_owned),
         ["---", "---:", "---:", "---:", "---", "---"].map(str::to_owned),
     ];
     lines.extend(rows.iter().map(|row| {
         let reached = row.reached.map_or("-", |reached| if reached { "yes" } else { "NO" });
         [
             row.measure.clone(),
-            figure(row.haproxy),
-            figure(row.lineway),
+            figure(row.peer),
+            figure(row.ours),
             row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
             row.must.clone().unwrap_or("-".into()),
             reached.to_owned(),
