@@ -56,7 +56,7 @@ async fn service(stage: Stage, nodes: Vec<NodePlan>) -> Checked {
     let count = |series: &str| kit.metric(series) as usize;
     let lines = FAULTS.len() * LINES;
     if chain.onward.is_some() {
-        assert_eq!(count(r#"lineway_fisher_selections_total{node="fish",outcome="won"}"#), lines);
+        assert_eq!(count(r#"lineway_fisher_selections_total{node="fish",result="won"}"#), lines);
         assert_eq!(count(r#"lineway_fisher_candidates_total{node="fish"}"#), 2 * lines);
     } else {
         let result = |result| {

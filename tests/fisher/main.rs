@@ -51,7 +51,7 @@ fn lost(service: &Service, reason: &str, count: u32) {
 /// Waits for so many selections with this outcome.
 #[track_caller]
 fn selected(service: &Service, outcome: &str, count: u32) {
-    let labels = [("node", "race"), ("outcome", outcome)];
+    let labels = [("node", "race"), ("result", outcome)];
     service.until_metric("lineway_fisher_selections_total", &labels, f64::from(count));
 }
 

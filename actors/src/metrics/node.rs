@@ -350,7 +350,7 @@ impl NodeFamilies {
             selections: counter(
                 "lineway_fisher_selections_total",
                 "Selections among candidates, by how they came out; won is also the count of winners.",
-                &["node", "outcome"],
+                &["node", "result"],
             ),
             selection_seconds: histogram(
                 "lineway_fisher_selection_seconds",

@@ -86,7 +86,7 @@ fn lost(kit: &Kit, reason: &str, wanted: u32) {
 /// Asserts how many selections of `fish` had this outcome.
 #[track_caller]
 fn outcome(kit: &Kit, outcome: &str, wanted: u32) {
-    let series = format!(r#"lineway_fisher_selections_total{{node="fish",outcome="{outcome}"}}"#);
+    let series = format!(r#"lineway_fisher_selections_total{{node="fish",result="{outcome}"}}"#);
     metric(kit, &series, wanted);
 }
 

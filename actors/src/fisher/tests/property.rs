@@ -178,7 +178,7 @@ async fn play(kit: Kit, plans: Vec<Outcome>, acts: Vec<(usize, Act)>) {
 fn settled(kit: &Kit, candidates: usize, won: usize, got: usize) {
     let count = |outcome: &str| {
         let series =
-            format!(r#"lineway_fisher_selections_total{{node="fish",outcome="{outcome}"}}"#);
+            format!(r#"lineway_fisher_selections_total{{node="fish",result="{outcome}"}}"#);
         kit.metric(&series) as usize
     };
     let outcomes: usize = SelectionOutcome::ALL.iter().map(|o| count(o.as_str())).sum();
