@@ -275,8 +275,8 @@ pub struct ConnectorHandle {
 
 impl ConnectorHandle {
     /// A connect succeeded.
-    pub fn succeeded(&self, now: Instant) {
-        lock(&self.connector).succeeded(now);
+    pub fn succeeded(&self) {
+        lock(&self.connector).succeeded();
     }
 
     /// A connect failed; one that was cancelled says nothing.

@@ -6,10 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use domain::base::Message;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use lineway_wire::dial::Family;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::trace;
 
 use super::message::{self, MAX_ALIASES, OwnedName, Reply};
@@ -83,22 +85,32 @@ impl Exchange<'_> {
         }
     }
 
-    /// Asks each server in each round until one gives an answer.
+    /// Asks each server in each round until one gives an answer. A server that was given up on is
+    /// still heard: a late answer is one.
     async fn ask(&self, name: &OwnedName, family: Family) -> Reply {
         let addresses = &self.servers.addresses;
+        let mut tries = FuturesUnordered::new();
         for attempt in 0..self.servers.rounds * addresses.len() {
             let place = (self.first.get() + attempt) % addresses.len();
-            let server = addresses[place];
-            match timeout(self.timeout, self.ask_one(server, name, family)).await {
-                Ok(Ok(Reply::Unusable | Reply::NotUnderstood | Reply::Truncated)) => {
-                    trace!(%server, %name, "no usable answer");
+            tries.push(async move {
+                (attempt, place, self.ask_one(addresses[place], name, family).await)
+            });
+            let until = Instant::now() + self.timeout;
+            while let Ok(Some((at, place, result))) = timeout_at(until, tries.next()).await {
+                let server = addresses[place];
+                match result {
+                    Ok(Reply::Unusable | Reply::NotUnderstood | Reply::Truncated) => {
+                        trace!(%server, %name, "no usable answer");
+                    }
+                    Ok(reply) => {
+                        self.first.set(place);
+                        return reply;
+                    }
+                    Err(error) => trace!(%server, %name, %error, "not asked"),
                 }
-                Ok(Ok(reply)) => {
-                    self.first.set(place);
-                    return reply;
+                if at == attempt {
+                    break;
                 }
-                Ok(Err(error)) => trace!(%server, %name, %error, "not asked"),
-                Err(_) => trace!(%server, %name, "no answer in time"),
             }
         }
         Reply::Unusable

@@ -9,6 +9,7 @@ use domain::base::iana::Rcode;
 use lineway_wire::dial::{DialError, Families, Family};
 use lineway_wire::units::Millis;
 use proptest::prelude::*;
+use tokio::net::UdpSocket;
 
 use self::stub::{Asked, Rec, Stub};
 use super::exchange::Exchange;
@@ -155,6 +156,22 @@ async fn case_t25_a_server_without_an_answer_delays_only_who_asks_it_for_that() 
     let took = asked.elapsed().as_millis() as u64;
     let off = took.abs_diff(2 * PATIENT);
     assert!(off < PATIENT / 2, "two tries: {took} ms");
+}
+
+#[tokio::test]
+async fn case_t25_a_late_answer_to_the_first_question_is_heard_after_the_second_was_asked() {
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let names = resolver(&[server.local_addr().unwrap()], 50);
+    let answers = async {
+        let mut buffer = [0; 512];
+        let (len, first) = server.recv_from(&mut buffer).await.unwrap();
+        let asked = Asked::read(&buffer[..len], false);
+        server.recv_from(&mut buffer).await.unwrap();
+        server.send_to(&asked.address(60, v4(2))[0], first).await.unwrap();
+    };
+    let mut lookup = names.lookup(&"late.test".into(), ONLY_V4);
+    let (answer, ()) = tokio::join!(lookup.next(), answers);
+    assert_eq!(plain(answer.unwrap()), Ok(vec![v4(2)]));
 }
 
 #[tokio::test]

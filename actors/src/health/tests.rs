@@ -96,13 +96,14 @@ fn case_m22_a_connector_is_one_for_all_workers() {
     let now = Instant::now();
     let health = started(now);
     let name: Arc<str> = Arc::from("out");
-    for _ in 0..3 {
-        health.connector(&name).failed(now);
+    for seconds in [0, 10, 20] {
+        health.connector(&name).failed(now + Duration::from_secs(seconds));
     }
+    let later = now + Duration::from_secs(30);
     let text = "no connect succeeded for 30 s".to_owned();
-    assert_eq!(reasons(&health, now), [(Some("out".to_owned()), text)]);
-    health.connector(&name).succeeded(now);
-    assert_eq!(health.ready(now), Ok(()));
+    assert_eq!(reasons(&health, later), [(Some("out".to_owned()), text)]);
+    health.connector(&name).succeeded();
+    assert_eq!(health.ready(later), Ok(()));
 }
 
 #[test]

@@ -518,7 +518,8 @@ impl Line {
             End::Race(race) => race.next_wake(),
             _ => None,
         };
-        let idle = if self.over.is_none() { self.idle.deadline() } else { None };
+        let idles = self.over.is_none() && !matches!(self.far, End::Race(_));
+        let idle = if idles { self.idle.deadline() } else { None };
         let own = [self.own_limit, self.linger_until, self.discard_until, self.look_at];
         let wanted = own.into_iter().chain([dialing, idle, self.stages.next_wake()]);
         let Some(wanted) = wanted.flatten().min() else {

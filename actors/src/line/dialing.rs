@@ -205,7 +205,7 @@ impl Dialing {
         self.node.metrics.dialled(result, now.saturating_duration_since(self.started));
         if let NodeRole::Connector(connector) = &self.node.role {
             match result {
-                DialResult::Connected => connector.health.succeeded(now),
+                DialResult::Connected => connector.health.succeeded(),
                 DialResult::Cancelled => {}
                 _ => connector.health.failed(now),
             }

@@ -43,6 +43,11 @@ impl Idle {
         self.moved = true;
     }
 
+    /// The time counts from here on, though nothing moved: what the line waited for was not its peers.
+    pub const fn begins(&mut self, now: Instant) {
+        self.since = now;
+    }
+
     /// When the line is over unless something moves before.
     pub fn deadline(&self) -> Option<Instant> {
         let limit = if self.moved { self.limits.active } else { self.limits.initial };

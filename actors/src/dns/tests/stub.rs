@@ -30,7 +30,7 @@ pub(super) enum Rec<'a> {
 }
 
 impl Asked {
-    fn read(bytes: &[u8], tcp: bool) -> Self {
+    pub(super) fn read(bytes: &[u8], tcp: bool) -> Self {
         let message = Message::from_octets(bytes.to_vec()).unwrap();
         let question = message.sole_question().unwrap();
         let family = match question.qtype() {

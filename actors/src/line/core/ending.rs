@@ -60,7 +60,9 @@ impl Line {
             }
         }
         self.over = self.ends.over(queued);
-        if self.over.is_none() && self.idle.expired(now) {
+        // A choice has a limit of its own, and what it waits for is not the client.
+        let races = matches!(self.far, End::Race(_));
+        if self.over.is_none() && !races && self.idle.expired(now) {
             self.over = Some(FinishReason::Idle);
         }
         if self.over.is_none() && self.own_limit.is_some_and(|at| now >= at) {

@@ -14,6 +14,7 @@ use crate::line::end::End;
 use crate::line::stage::Stages;
 use crate::messages::{CandidateSays, DeadlineKind};
 use crate::registry::LineState;
+use crate::worker::timers;
 
 impl Line {
     /// A candidate tells its maker; ignored once the choice is made.
@@ -59,6 +60,7 @@ impl Line {
             race.given_up(FinishReason::PeerFinished);
         }
         self.onward = onward;
+        self.idle.begins(timers::now());
         tenure.adopted_by(self.view.id);
         let first = self.stages.len();
         self.stages.append(stages);
