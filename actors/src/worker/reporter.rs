@@ -8,9 +8,10 @@ use std::time::Duration;
 use crate::messages::{Report, Snapshot};
 use crate::supervisor::{Outbox, SupervisorHandle};
 
-/// Reports of this time go in one message. Short against every deadline that is watched, long
+/// Reports of this time go in one message: a line that came and went within it costs the supervisor
+/// nothing. Short against every deadline that is watched and for people who look, long
 /// against the wake-up of a sleeping thread.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(20);
 
 /// Gathers reports; they leave in order, in one message for all of a turn and more.
 pub struct Reporter {
