@@ -106,6 +106,53 @@ fn a_removed_node_that_could_not_serve_leaves_the_service_ready() {
 }
 
 #[test]
+fn a_listener_that_loses_a_port_is_ready() {
+    let ports = Reserved::ports(2);
+    let (one, two) = (ports.address().port(), ports.address().port() + 1);
+    let file = |ports: &str| {
+        let entry = listener_at("in", "echo", "127.0.0.1", one, "");
+        let entry = entry.replace(&format!("port = {one}"), &format!("port = [{ports}]"));
+        with_drain(&(entry + &end("echo", "EchoServer")))
+    };
+    let service = Service::start(&file(&format!("{one}")));
+    let listeners = [("kind", "listener")];
+    let alive = service.metric("lineway_actors_alive", &listeners);
+    for both in [format!("{one}, {two}"), format!("{two}, {one}")] {
+        service.reload_and_wait(&file(&both));
+        service.until_metric("lineway_actors_alive", &listeners, alive * 2.0);
+        service.reload_and_wait(&file(&format!("{one}")));
+        service.until_metric("lineway_actors_alive", &listeners, alive);
+        until("it is ready", || service.get("/readyz").status == 200);
+        assert_eq!(service.metric("lineway_node_ready", &[("node", "in")]) as u64, 1);
+        echoed(&mut connect(ports.address()), "serves");
+    }
+}
+
+#[test]
+fn a_node_that_is_renamed_and_renamed_back_keeps_its_health_and_its_series() {
+    let port = Reserved::port();
+    let number = port.address().port();
+    let file = |name| {
+        let entry = listener_at(name, "echo", "127.0.0.1", number, "");
+        with_drain(&(entry + &end("echo", "EchoServer")))
+    };
+    let service = Service::start(&file("in"));
+    echoed(&mut connect(port.address()), "one");
+    for _ in 0..2 {
+        service.reload_and_wait(&file("other"));
+        service.reload_and_wait(&file("in"));
+    }
+    // No client comes: what the reloads have left to do is over when this one has been done.
+    until("the other name is gone", || !service.scrape().has("node", "other"));
+    let node = [("node", "in")];
+    assert_eq!(service.metric("lineway_lines_opened_total", &node) as u64, 1);
+    assert_eq!(service.metric("lineway_node_ready", &node) as u64, 1);
+    assert_eq!(service.get("/readyz").status, 200);
+    echoed(&mut connect(port.address()), "two");
+    assert_eq!(service.metric("lineway_lines_opened_total", &node) as u64, 2);
+}
+
+#[test]
 fn lines_through_a_changed_node_end_after_the_drain_time() {
     let (old, new) = (greeter(b'o'), greeter(b'n'));
     let untouched = listener("quiet", "echo", "") + &end("echo", "EchoServer");

@@ -193,10 +193,10 @@ impl Health {
     /// Asking again for the same part takes it over from whoever had it.
     pub fn node(&self, name: &Arc<str>, worker: u16, place: u32) -> NodeHealth {
         let part = Arc::new(Mutex::new(Some("starting".into())));
-        let mut nodes = lock(&self.inner.nodes);
-        let node = nodes.entry(Arc::clone(name)).or_default();
-        node.parts.insert((worker, place), Arc::clone(&part));
-        NodeHealth { part }
+        let health = self.clone();
+        let handle = NodeHealth { health, name: Arc::clone(name), worker, place, part };
+        handle.enter();
+        handle
     }
 
     /// The health of a node that connects onward, the same for all workers.
@@ -207,9 +207,17 @@ impl Health {
         ConnectorHandle { connector }
     }
 
-    /// Enters a node that has nothing to say: it is ready.
+    /// Enters a node that has nothing to say, or not yet: it is ready.
     pub fn passive(&self, name: &Arc<str>) {
         lock(&self.inner.nodes).entry(Arc::clone(name)).or_default();
+    }
+
+    /// A node has this many places on each worker. Parts at others, where nothing runs that could
+    /// be ready again, are taken out.
+    pub fn keep_places(&self, name: &str, places: usize) {
+        if let Some(node) = lock(&self.inner.nodes).get_mut(name) {
+            node.parts.retain(|(_, place), _| (*place as usize) < places);
+        }
     }
 
     /// A reload removed a node, or is about to build it anew.
@@ -244,12 +252,22 @@ impl Node {
 }
 
 /// One part of a node says whether it can serve. When it is dropped the part can not.
-#[derive(Debug)]
 pub struct NodeHealth {
+    health: Health,
+    name: Arc<str>,
+    worker: u16,
+    place: u32,
     part: Arc<Part>,
 }
 
 impl NodeHealth {
+    /// Enters the part as it is, in case that the node was forgotten and is back.
+    pub fn enter(&self) {
+        let mut nodes = lock(&self.health.inner.nodes);
+        let node = nodes.entry(Arc::clone(&self.name)).or_default();
+        node.parts.insert((self.worker, self.place), Arc::clone(&self.part));
+    }
+
     /// The part can serve.
     pub fn ready(&self) {
         *lock(&self.part) = None;
@@ -258,6 +276,12 @@ impl NodeHealth {
     /// The part can not serve.
     pub fn not_ready(&self, reason: impl Into<Cow<'static, str>>) {
         *lock(&self.part) = Some(reason.into());
+    }
+}
+
+impl std::fmt::Debug for NodeHealth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeHealth").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

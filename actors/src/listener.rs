@@ -35,6 +35,9 @@ const REST: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(15
 /// At most one log line about a rest in this time.
 const WARN_EVERY: Duration = Duration::from_secs(30);
 
+/// Why a node is not ready where accepting rests (T02).
+const DESCRIPTORS_OUT: &str = "out of file descriptors";
+
 /// A line and its two sockets.
 const DESCRIPTORS: u16 = 2;
 
@@ -162,10 +165,16 @@ impl Listener {
             self.max_lines = settings.max_lines;
         }
         let name = serving.name(self.worker.index);
-        if name != self.serving.name(self.worker.index)
-            && let Some(node) = &name.node
-        {
+        if serving.chain.retired.get() {
+            // The node's part may be that of another listener already.
+        } else if name == self.serving.name(self.worker.index) {
+            // Between two reloads the node may have been away.
+            self.health.enter();
+        } else if let Some(node) = &name.node {
             self.health = self.worker.board.health.node(node, name.worker, name.place);
+            if self.failures > 0 {
+                self.health.not_ready(DESCRIPTORS_OUT);
+            }
         }
         self.acceptor.borrow().answers(serving.chain.answers());
         self.serving = serving;
@@ -261,7 +270,7 @@ impl Listener {
     fn out_of(&mut self, error: AcceptError, cause: &str) {
         self.serving.chain.entry.metrics.accept_error(error);
         if self.failures == 0 {
-            self.health.not_ready("out of file descriptors");
+            self.health.not_ready(DESCRIPTORS_OUT);
         }
         // Where clients come and go at the limit, each of them is an outage of its own.
         let now = Instant::now();

@@ -166,6 +166,8 @@ impl Service {
         self.held.retain(|key, _| plan.nodes.iter().any(|n| n.listen_keys().any(|k| k == *key)));
         for node in &plan.nodes {
             self.limits.entry(Arc::clone(&node.name)).or_default();
+            // Known from here on, so that nothing left over from an earlier reload forgets it.
+            self.board.health.passive(&node.name);
         }
         if start_testers {
             self.board.testers.expect(tester_lines(&plan, self.workers.len()));
@@ -175,6 +177,9 @@ impl Service {
             let install = Install { plan: Arc::clone(&plan), listen, limits, start_testers };
             // A worker that does not answer is seen by its heartbeat.
             let _ = worker.send(install).await;
+        }
+        for node in &plan.nodes {
+            self.board.health.keep_places(&node.name, node.listen_keys().count());
         }
         self.plan = plan;
     }

@@ -92,6 +92,37 @@ fn a_part_that_was_taken_over_is_not_touched_by_its_former_owner() {
 }
 
 #[test]
+fn a_place_that_a_node_lost_does_not_keep_it_from_being_ready() {
+    let now = Instant::now();
+    let health = started(now);
+    let name: Arc<str> = Arc::from("in");
+    let (first, second) = (health.node(&name, 0, 0), health.node(&name, 0, 1));
+    first.ready();
+    health.keep_places("in", 2);
+    assert!(health.ready(now).is_err(), "the second one counts");
+    health.keep_places("in", 1);
+    drop(second);
+    assert_eq!(health.ready(now), Ok(()));
+    drop(first);
+    assert!(health.ready(now).is_err(), "one that should run and does not");
+}
+
+#[test]
+fn a_part_of_a_node_that_was_forgotten_and_is_back_is_entered_as_it_is() {
+    let now = Instant::now();
+    let health = started(now);
+    let part = health.node(&Arc::from("in"), 0, 0);
+    part.not_ready("ill");
+    health.forget_node("in");
+    health.passive(&Arc::from("in"));
+    assert_eq!(health.ready(now), Ok(()));
+    part.enter();
+    assert_eq!(reasons(&health, now), [(Some("in".to_owned()), "ill".to_owned())]);
+    part.ready();
+    assert_eq!(health.ready(now), Ok(()));
+}
+
+#[test]
 fn case_m22_a_connector_is_one_for_all_workers() {
     let now = Instant::now();
     let health = started(now);

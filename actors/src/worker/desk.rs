@@ -205,6 +205,10 @@ impl Desk {
         if listening.addr.connected() {
             listening.addr.do_send(ServeAnew);
         } else if name != before {
+            if let Some(node) = &name.node {
+                // Until it runs again, the node that it is to work for can not serve.
+                drop(self.worker.board.health.node(node, name.worker, name.place));
+            }
             // It is to be started again by a name that it does not have any more.
             self.worker.board.supervisor.died(Died { actor: name });
         }

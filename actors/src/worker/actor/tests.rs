@@ -137,6 +137,34 @@ fn a_listener_that_panics_after_a_reload_moved_its_address_is_started_again() {
     });
 }
 
+/// Why nodes are not ready.
+fn not_ready(kit: &Kit) -> Vec<String> {
+    let nodes = kit.board.health.ready(crate::worker::timers::now()).err().unwrap_or_default();
+    let text = |n: crate::health::NotReady| Some(format!("{}: {}", n.node?, n.reason));
+    nodes.into_iter().filter_map(text).collect()
+}
+
+#[test]
+fn a_node_that_is_renamed_and_back_before_its_listener_looks_has_its_health() {
+    run(async |kit| {
+        let of = |node| settings::plan(vec![listener(node, 7000, "out"), echo("out")]);
+        let mut desk = Desk::new(Rc::clone(&kit.worker));
+        desk.install(install(of("in")));
+        let key = of("in").nodes[0].listen_keys().next().unwrap();
+        let (acceptor, arrivals) = Arrivals::new();
+        desk.accept_on(&of("in"), key, acceptor);
+        kit.quiet().await;
+        for (now, before) in [("other", "in"), ("in", "other")] {
+            desk.install(install(of(now)));
+            kit.board.health.forget_node(before);
+        }
+        kit.quiet().await;
+        assert!(kit.board.health.knows("in"));
+        assert_eq!(not_ready(&kit), [""; 0]);
+        assert_echo(&kit, &arrivals.connect()).await;
+    });
+}
+
 #[test]
 fn a_reload_that_moves_an_address_while_its_listener_is_dead_leaves_it_to_be_started_again() {
     run(async |kit| {
@@ -146,9 +174,12 @@ fn a_reload_that_moves_an_address_while_its_listener_is_dead_leaves_it_to_be_sta
         kit.quiet().await;
         let waiting = arrivals[0].connect();
         worker.send(install(of("after"))).await.unwrap();
+        kit.board.health.forget_node("before");
         kit.board.supervisor.forget_node("before");
+        assert_eq!(not_ready(&kit), ["after: not running"]);
         kit.pass(SECOND).await;
         assert_eq!(listeners(&kit), (1, 1));
+        assert_eq!(not_ready(&kit), [""; 0]);
         assert_echo(&kit, &waiting).await;
     });
 }
