@@ -158,6 +158,12 @@ struct Summary {
     connect: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<usize>,
+    /// Candidates of each line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<u32>,
+    /// `server-first-delay-ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_first_delay_ms: Option<u64>,
 }
 
 /// The document of `/api/nodes`.
@@ -221,10 +227,14 @@ fn summary(settings: &NodeSettings) -> Summary {
         NodeSettings::TesterClient(tester) => {
             Summary { lines: Some(tester.lines), ..Summary::default() }
         }
-        NodeSettings::EchoServer
-        | NodeSettings::TesterServer(_)
-        | NodeSettings::ConnectionFisherClient(_)
-        | NodeSettings::ConnectionFisherServer(_) => Summary::default(),
+        NodeSettings::ConnectionFisherClient(fisher) => {
+            Summary { candidates: Some(fisher.simultaneous_tries), ..Summary::default() }
+        }
+        NodeSettings::ConnectionFisherServer(fisher) => Summary {
+            server_first_delay_ms: Some(fisher.server_first_delay.get()),
+            ..Summary::default()
+        },
+        NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }
 }
 

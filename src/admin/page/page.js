@@ -131,6 +131,8 @@ function addresses(settings) {
   if (settings.listen) parts.push(settings.listen.join(', '));
   if (settings.connect) parts.push('to ' + settings.connect.join(', '));
   if (settings.lines) parts.push(count(settings.lines) + (settings.lines === 1 ? ' line' : ' lines') + ' a worker');
+  if (settings.candidates) parts.push(count(settings.candidates) + (settings.candidates === 1 ? ' candidate' : ' candidates') + ' a line');
+  if (settings.server_first_delay_ms) parts.push('server first after ' + count(settings.server_first_delay_ms) + ' ms');
   return parts.join(' ');
 }
 
