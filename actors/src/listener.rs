@@ -165,7 +165,7 @@ impl Listener {
             self.max_lines = settings.max_lines;
         }
         let name = serving.name(self.worker.index);
-        if serving.chain.retired.get() {
+        if serving.chain.retired.get().is_some() {
             // The node's part may be that of another listener already.
         } else if name == self.serving.name(self.worker.index) {
             // Between two reloads the node may have been away.

@@ -20,7 +20,7 @@ use crate::net::bind::{self, BindError, Bound, Hold};
 use crate::net::{ListenKey, ListenOptions};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
-use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle};
+use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle, timers};
 
 /// How often a drain looks whether the last line is over.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
@@ -213,9 +213,10 @@ impl Service {
         let limit = self.plan.service.drain_timeout.duration();
         let (workers, board) = (self.workers.clone(), self.board.clone());
         let removed = changes.removed.clone();
+        let by = timers::now();
         async move {
             tokio::time::sleep(limit).await;
-            broadcast(&workers, Control::FinishRetired(FinishReason::Drain)).await;
+            broadcast(&workers, Control::FinishRetired(FinishReason::Drain, by)).await;
             tokio::time::sleep(LAST_WORDS).await;
             for node in removed {
                 // A later reload may have brought it back.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineway_wire::line::{IdleLimits, WaterMarks};
 use lineway_wire::weighted::Weighted;
@@ -155,8 +155,8 @@ pub struct Chain {
     pub marks: [WaterMarks; 2],
     /// How long queued bytes may take to leave after Finish (T05).
     pub linger: std::time::Duration,
-    /// The node was removed or changed by a reload: it takes no further line.
-    pub retired: Cell<bool>,
+    /// When a reload removed or changed a node of it: it takes no further line.
+    pub retired: Cell<Option<Instant>>,
 }
 
 impl Chain {
@@ -193,7 +193,7 @@ impl Chain {
             middle: middle.to_vec(),
             end: Rc::clone(end),
             onward,
-            retired: Cell::new(false),
+            retired: Cell::new(None),
         })
     }
 

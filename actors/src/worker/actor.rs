@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
@@ -57,8 +57,9 @@ pub enum Control {
     StopListening,
     /// Ends every line.
     FinishLines(FinishReason),
-    /// Ends the lines of chains that a reload removed or changed.
-    FinishRetired(FinishReason),
+    /// Ends the lines of chains that a reload removed or changed, up to that time: those of later
+    /// reloads have theirs.
+    FinishRetired(FinishReason, Instant),
     /// Ends one line; 1 if there is such a line.
     FinishLine(LineId, FinishReason),
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use super::Worker;
+use super::{Worker, timers};
 use super::actor::{Control, Install, ListenAt};
 use crate::line::{Chain, Node};
 use crate::listener::{LineLimit, Listener, Serving, ServingSlot, SharedAcceptor};
@@ -66,8 +66,9 @@ impl Desk {
                 self.worker.line_count()
             }
             Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
-            Control::FinishRetired(reason) => {
-                self.worker.finish_lines(reason, |chain| chain.retired.get())
+            Control::FinishRetired(reason, by) => {
+                let due = |chain: &Chain| chain.retired.get().is_some_and(|at| at <= by);
+                self.worker.finish_lines(reason, due)
             }
             Control::FinishLine(id, reason) => usize::from(self.worker.finish_line(id, reason)),
         }
@@ -113,7 +114,7 @@ impl Desk {
         for listening in self.listening.values() {
             let chain = &listening.slot.borrow().chain;
             if !kept.contains(&Rc::as_ptr(chain)) {
-                chain.retired.set(true);
+                chain.retired.set(Some(timers::now()));
             }
         }
         self.chains = chains;

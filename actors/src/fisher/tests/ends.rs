@@ -8,7 +8,7 @@ use super::{PROBE, PROOF, SECOND, WATCHED, bytes, cast, closed, fisher, lost, me
 use crate::messages::{Snapshot, WatchAgain};
 use crate::registry::{LineId, LineState};
 use crate::testkit::{Kit, Outcome, Peer, run};
-use crate::worker::Control;
+use crate::worker::{Control, timers};
 
 /// The lines that this one made, in order.
 fn candidates(kit: &Kit, line: LineId) -> Vec<LineId> {
@@ -317,12 +317,12 @@ fn fisher_a_drain_ends_a_race_at_once_and_a_reload_lets_it_go_on() {
         let before = kit.dials.len();
         let (_, client) = kit.open(&chain);
         kit.quiet().await;
-        chain.retired.set(true);
+        chain.retired.set(Some(timers::now()));
         kit.dials.peer(before + 1).offer(PROOF);
         client.offer(b"hello");
         kit.quiet().await;
         assert_eq!(kit.dials.peer(before + 1).take(), [PROBE, b"hello"].concat());
-        assert_eq!(kit.worker.finish_lines(FinishReason::Drain, |c| c.retired.get()), 1);
+        assert_eq!(kit.worker.finish_lines(FinishReason::Drain, |c| c.retired.get().is_some()), 1);
         kit.quiet().await;
         assert!(client.is_dropped());
         kit.assert_empty().await;

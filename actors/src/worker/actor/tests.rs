@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::settings::{NodePlan, NodeSettings};
 use crate::testkit::{Arrivals, Kit, Peer, run, settings};
+use crate::worker::timers;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -259,7 +260,10 @@ fn a_reload_keeps_lines_of_what_did_not_change_and_retires_the_others() {
         let ports: Vec<_> = kit.dials.addresses().iter().map(std::net::SocketAddr::port).collect();
         assert_eq!(ports, [1, 2, 1, 1, 3]);
         assert_eq!(worker.send(Control::CountLines).await, Ok(5));
-        let retired = Control::FinishRetired(FinishReason::Drain);
+        let before = timers::now() - Duration::from_secs(1);
+        let earlier = Control::FinishRetired(FinishReason::Drain, before);
+        assert_eq!(worker.send(earlier).await, Ok(0), "each reload gives its lines the whole time");
+        let retired = Control::FinishRetired(FinishReason::Drain, timers::now());
         assert_eq!(worker.send(retired).await, Ok(3));
         kit.quiet().await;
         assert!(lines[1].is_dropped() && lines[2].is_dropped() && late.is_dropped());
