@@ -106,3 +106,20 @@ fn a_reload_forgets_a_removed_node_when_its_lines_had_their_time() {
         );
     });
 }
+
+#[test]
+fn what_a_reload_has_left_to_do_spares_a_node_that_is_back_though_none_of_its_listeners_looked() {
+    run(async |kit| {
+        let mut service = service(&kit);
+        let entry = settings::listener(([192, 0, 2, 9], 7000).into());
+        let plan = settings::plan(vec![
+            settings::node("in", entry, Some("out")),
+            settings::node("out", NodeSettings::EchoServer, None),
+        ]);
+        let changes = Changes { removed: vec![Arc::from("in")], ..Changes::default() };
+        service.install(Arc::new(plan), Bindings::default(), false).await;
+        service.after_reload(&changes).await;
+        let page = kit.board.metrics.text();
+        assert!(page.contains(r#"lineway_lines_opened_total{kind="main",node="in"}"#), "{page}");
+    });
+}
