@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use super::{Worker, timers};
 use super::actor::{Control, Install, ListenAt};
+use super::{Worker, timers};
 use crate::line::{Chain, Node};
 use crate::listener::{LineLimit, Listener, Serving, ServingSlot, SharedAcceptor};
 use crate::messages::{Died, Retire, ServeAnew, StartAgain};
