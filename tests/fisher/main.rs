@@ -11,7 +11,7 @@ mod server;
 
 use std::net::SocketAddr;
 
-use common::{Service, connector, listener};
+use common::{Service, connector, listener, until};
 
 /// A `ConnectionFisherClient` with so many candidates a line.
 fn fisher(name: &str, next: &str, tries: u32) -> String {
@@ -64,5 +64,5 @@ fn nothing_left(service: &Service) {
         service.until_metric("lineway_actors_alive", &[("kind", kind)], 0.0);
     }
     service.until_metric("lineway_deadlines_pending", &[("kind", "selection")], 0.0);
-    assert_eq!(service.json("/api/lines")["total"], 0);
+    until("an empty list of lines", || service.json("/api/lines")["total"] == 0);
 }
