@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::peers::{self, Reserved, connect, echoed, ended, finish, read, read_all, serve};
-use common::{Service, Signal, connector, end, listener, listener_at, text, until};
+use common::{
+    PATIENCE, Service, Signal, connector, end, listener, listener_at, text, until, within,
+};
 
 /// How long lines through changed nodes go on, in milliseconds.
 const DRAIN: u64 = 500;
@@ -96,7 +98,8 @@ fn a_removed_node_that_could_not_serve_leaves_the_service_ready() {
     let well = listener("well", "echo", "") + &end("echo", "EchoServer");
     let ill = listener("in", "out", "") + &connector("out", nobody.address(), "");
     let service = Service::start(&with_drain(&(ill + &well)));
-    until("the connector is not ready", || {
+    // Connects have to fail for 30 s.
+    within(3 * PATIENCE, "the connector is not ready", || {
         ended(&mut connect(service.at("in")));
         service.get("/readyz").status == 503
     });

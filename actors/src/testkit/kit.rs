@@ -26,7 +26,7 @@ use crate::{spawn, supervisor};
 const DESCRIPTORS: i64 = 1000;
 
 /// Longer than a worker gathers its reports, and than a turn of its timers.
-const REPORTED: Duration = Duration::from_millis(30);
+const REPORTED: Duration = Duration::from_millis(10);
 
 /// What is 0 when no line lives.
 const LEFT: [&str; 6] = [

@@ -11,7 +11,7 @@ use crate::supervisor::{Outbox, SupervisorHandle};
 /// Reports of this time go in one message: a line that came and went within it costs the supervisor
 /// nothing. Short against every deadline that is watched and for people who look, long
 /// against the wake-up of a sleeping thread.
-const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Gathers reports; they leave in order, in one message for all of a turn and more.
 pub struct Reporter {
