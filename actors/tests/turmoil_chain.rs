@@ -19,15 +19,11 @@ use lineway_actors::wire::line::FinishReason;
 use lineway_actors::wire::units::Millis;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore};
-use turmoil::net::{TcpListener, TcpStream};
-use turmoil_net::{SimNetwork, listen};
-
-const PORT: u16 = 7000;
+use turmoil::net::TcpStream;
+use turmoil_net::{Checked, PORT, SimNetwork, a_seed_is_a_log, echo, listen, simulation};
 
 /// How long a line may be idle in these services.
 const IDLE: Duration = Duration::from_secs(4);
-
-type Checked = Result<(), Box<dyn std::error::Error>>;
 
 /// Small random numbers, the same for the same seed.
 struct Dice(u64);
@@ -95,23 +91,6 @@ async fn service(stage: Stage, name: &'static str, next: &'static str) -> Checke
     assert!(kit.worker.timers.is_empty(), "timers of {name}");
     stage.empty.add_permits(1);
     Ok(())
-}
-
-async fn echo() -> Checked {
-    let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        tokio::task::spawn_local(async move {
-            let (mut from, mut to) = stream.into_split();
-            let mut buffer = vec![0; 3000];
-            // A client that resets is no matter.
-            while let Ok(n) = from.read(&mut buffer).await
-                && n > 0
-                && to.write_all(&buffer[..n]).await.is_ok()
-            {}
-            let _ = to.shutdown().await;
-        });
-    }
 }
 
 async fn connect() -> io::Result<TcpStream> {
@@ -244,14 +223,7 @@ async fn client(stage: Stage, seed: u64) -> Checked {
 fn simulate(seed: u64) -> Vec<String> {
     let journal = Journal::with_clock(|| turmoil::sim_elapsed().unwrap_or_default());
     let _guard = journal.install();
-    let mut sim = turmoil::Builder::new()
-        .rng_seed(seed)
-        .enable_random_order()
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(40))
-        .tick_duration(Duration::from_millis(2))
-        .simulation_duration(Duration::from_secs(120))
-        .build();
+    let mut sim = simulation(seed);
     let stage =
         Stage { journal: journal.clone(), stop: Rc::default(), empty: Rc::new(Semaphore::new(0)) };
     // Named in a fixed order, so that each has the same address in every run.
@@ -270,13 +242,7 @@ fn simulate(seed: u64) -> Vec<String> {
 
 #[test]
 fn two_services_over_a_faulty_network_deliver_end_and_are_empty_and_a_seed_is_a_log() {
-    let first = simulate(7);
-    let again = simulate(7);
-    for (place, (one, two)) in first.iter().zip(&again).enumerate() {
-        assert_eq!(one, two, "line {place}");
-    }
-    assert_eq!(first.len(), again.len());
-    assert_ne!(first, simulate(8), "another seed is another run");
+    let first = a_seed_is_a_log(simulate);
     for (reason, least) in [("connect-failed", 1), ("idle", 1), ("drain", 5), ("peer-finished", 8)]
     {
         let count = first.iter().filter(|line| line.contains(&format!("reason={reason}"))).count();

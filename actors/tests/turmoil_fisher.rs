@@ -22,9 +22,7 @@ use lineway_actors::wire::units::Millis;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::sync::{Notify, Semaphore};
 use turmoil::net::{TcpListener, TcpStream};
-use turmoil_net::{SimNetwork, listen};
-
-const PORT: u16 = 7000;
+use turmoil_net::{Checked, PORT, SimNetwork, a_seed_is_a_log, echo, listen, simulation};
 
 /// Lines beside each other while one path is bad.
 const LINES: usize = 3;
@@ -32,8 +30,6 @@ const LINES: usize = 3;
 /// Which path is bad, and whether its packets are lost or held.
 const FAULTS: [(&str, bool); 5] =
     [("left", true), ("right", false), ("right", true), ("left", false), ("right", false)];
-
-type Checked = Result<(), Box<dyn std::error::Error>>;
 
 /// What the hosts share beside the network.
 #[derive(Clone)]
@@ -112,23 +108,6 @@ async fn path(name: &'static str, journal: Journal) -> Checked {
     }
 }
 
-async fn echo() -> Checked {
-    let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        tokio::task::spawn_local(async move {
-            let (mut from, mut to) = stream.into_split();
-            let mut buffer = vec![0; 3000];
-            while let Ok(n) = from.read(&mut buffer).await
-                && n > 0
-                && to.write_all(&buffer[..n]).await.is_ok()
-            {}
-            // The other side may be gone already.
-            let _ = to.shutdown().await;
-        });
-    }
-}
-
 /// Sends, ends, and wants exactly that back, far before a selection's time is over.
 async fn talk(size: usize) -> Checked {
     let start = tokio::time::Instant::now();
@@ -179,14 +158,7 @@ async fn client(stage: Stage, seed: usize) -> Checked {
 fn simulate(seed: u64) -> Vec<String> {
     let journal = Journal::with_clock(|| turmoil::sim_elapsed().unwrap_or_default());
     let _guard = journal.install();
-    let mut sim = turmoil::Builder::new()
-        .rng_seed(seed)
-        .enable_random_order()
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(40))
-        .tick_duration(Duration::from_millis(2))
-        .simulation_duration(Duration::from_secs(120))
-        .build();
+    let mut sim = simulation(seed);
     let stage =
         Stage { journal: journal.clone(), stop: Rc::default(), empty: Rc::new(Semaphore::new(0)) };
     // Named in a fixed order, so that each has the same address in every run.
@@ -225,14 +197,7 @@ fn on_the_good_path(log: &[String]) {
 
 #[test]
 fn fisher_over_two_paths_every_line_ends_up_on_the_good_one_and_a_seed_is_a_log() {
-    let first = simulate(7);
-    on_the_good_path(&first);
-    let again = simulate(7);
-    for (place, (one, two)) in first.iter().zip(&again).enumerate() {
-        assert_eq!(one, two, "line {place}");
-    }
-    assert_eq!(first.len(), again.len());
-    assert_ne!(first, simulate(8), "another seed is another run");
+    on_the_good_path(&a_seed_is_a_log(simulate));
 }
 
 #[test]
