@@ -32,7 +32,6 @@ pub struct Race {
     fisher: Fisher<Runner>,
     started: Instant,
     begun: bool,
-    deadline: Option<Instant>,
     established: bool,
     /// Why those that run when it is decided did not win.
     losers: Loss,
@@ -70,7 +69,6 @@ impl Race {
             fisher: Fisher::new(),
             started: timers::now(),
             begun: false,
-            deadline: None,
             established: false,
             losers: Loss::Outrun,
             last: FinishReason::ConnectFailed,
@@ -104,12 +102,11 @@ impl Race {
             }
             self.node.metrics.candidate();
         }
-        self.deadline = self.fisher.started(now);
-        self.deadline
+        self.fisher.started(now)
     }
 
     /// A candidate says something.
-    pub(crate) fn says(&mut self, CandidateSays { candidate, says, .. }: CandidateSays) {
+    pub(crate) fn says(&mut self, CandidateSays { candidate, says }: CandidateSays) {
         match says {
             Says::Est => self.established |= self.fisher.established(candidate),
             Says::Proved => {
@@ -146,7 +143,7 @@ impl Race {
     /// When the line looks by itself whether the deadline is over, should the supervisor not say
     /// so.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        self.deadline.map(|at| at + OWN_LIMIT)
+        self.fisher.deadline().map(|at| at + OWN_LIMIT)
     }
 
     /// So much of the application waits for the choice.

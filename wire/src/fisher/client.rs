@@ -133,7 +133,7 @@ impl<C> Fisher<C> {
     pub fn started(&mut self, now: Instant) -> Option<Instant> {
         self.selection.no_more(Loss::Closed);
         self.selection.set_deadline(now + SELECTION_LIMIT);
-        self.selection.deadline()
+        self.deadline()
     }
 
     /// The transport of a candidate is up. True when the main line is to be told: once, for the
@@ -151,6 +151,11 @@ impl<C> Fisher<C> {
     /// A candidate ended by itself (C12). Gives it unless it had ended before.
     pub fn lost(&mut self, id: CandidateId, why: Loss) -> Option<C> {
         self.selection.fail(id, why)
+    }
+
+    /// When the choice must be made; `None` once it is, or nobody has started (C04).
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.selection.deadline()
     }
 
     /// The deadline may be over (C13).
