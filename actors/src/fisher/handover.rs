@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use lineway_wire::line::{Direction, FinishReason};
+use lineway_wire::line::FinishReason;
 
 use crate::descriptors::Permit;
 use crate::line::{ByteQueue, Chain, End, Stages};
-use crate::messages::{Closed, Report};
 use crate::registry::{LineId, LineView};
-use crate::worker::{Worker, timers};
+use crate::worker::Worker;
 
 /// Where a candidate leaves what it hands over; its maker looks there.
 pub type Berth = Rc<RefCell<Option<Handover>>>;
@@ -82,18 +81,7 @@ impl Tenure {
 
 impl Drop for Tenure {
     fn drop(&mut self) {
-        let lived = timers::now().saturating_duration_since(self.view.opened);
-        self.chain.entry.metrics.closed(self.view.kind, self.reason, lived);
-        let closed = Closed { id: self.view.id, reason: self.reason };
-        self.worker.reporter.report(Report::Closed(closed));
+        self.worker.closed(&self.chain, &self.view, self.reason);
         self.worker.line_gone(self.view.id);
-        tracing::debug!(
-            line = %self.view.id,
-            node = %self.view.node,
-            reason = %self.reason,
-            upstream = self.view.bytes(Direction::Upstream),
-            downstream = self.view.bytes(Direction::Downstream),
-            "line closed"
-        );
     }
 }

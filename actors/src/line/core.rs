@@ -18,7 +18,7 @@ use super::end::{End, EndError};
 use super::queue::ByteQueue;
 use super::stage::{Given, Stages};
 use crate::fisher::Tenure;
-use crate::messages::{Closed, DeadlineKind, Report, Unwatch, Watch};
+use crate::messages::{DeadlineKind, Report, Unwatch, Watch};
 use crate::registry::{LineState, LineView};
 use crate::worker::{Worker, timers};
 
@@ -266,18 +266,7 @@ impl Line {
             winner.set_reason(reason);
         }
         self.publish();
-        let id = self.view.id;
-        let lived = timers::now().saturating_duration_since(self.view.opened);
-        self.chain.entry.metrics.closed(self.view.kind, reason, lived);
-        self.worker.reporter.report(Report::Closed(Closed { id, reason }));
-        tracing::debug!(
-            line = %id,
-            node = %self.view.node,
-            %reason,
-            upstream = self.flows[0].bytes,
-            downstream = self.flows[1].bytes,
-            "line closed"
-        );
+        self.worker.closed(&self.chain, &self.view, reason);
     }
 
     fn dial(&mut self, cx: &mut Context<'_>, now: Instant) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Addr;
-use lineway_wire::line::{FinishReason, LineKind};
+use lineway_wire::line::{Direction, FinishReason, LineKind};
 
 pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
@@ -25,7 +25,9 @@ use crate::dns::Names;
 use crate::health::Health;
 use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
-use crate::messages::{CandidateSays, DeadlineKind, Expired, Finish, Snapshot, WatchAgain};
+use crate::messages::{
+    CandidateSays, Closed, DeadlineKind, Expired, Finish, Report, Snapshot, WatchAgain,
+};
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
@@ -227,6 +229,21 @@ impl Worker {
         let near = End::TesterClient(Box::new(TesterClient::new(flow, settings.chunk_count)));
         let limit = settings.timeout.duration();
         self.open(chain, near, None, (None, None), Some((DeadlineKind::Tester, limit)));
+    }
+
+    /// Reports the end of a line of this chain (L08).
+    pub(crate) fn closed(&self, chain: &Chain, view: &LineView, reason: FinishReason) {
+        let lived = timers::now().saturating_duration_since(view.opened);
+        chain.entry.metrics.closed(view.kind, reason, lived);
+        self.reporter.report(Report::Closed(Closed { id: view.id, reason }));
+        tracing::debug!(
+            line = %view.id,
+            node = %view.node,
+            %reason,
+            upstream = view.bytes(Direction::Upstream),
+            downstream = view.bytes(Direction::Downstream),
+            "line closed"
+        );
     }
 
     /// A line's actor is gone.
