@@ -40,6 +40,24 @@ pub(crate) fn in_turn<S>(
     Ok(rows.iter().enumerate().map(|(at, name)| row(at, name)).collect())
 }
 
+// No doc comment: clap would print it as what the bench is.
+// How much is measured, and how it is printed: what every bench is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sampling {
+    /// Samples of each side, taken in turn
+    #[arg(long, default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Seconds of one sample
+    #[arg(long, default_value_t = 2.0)]
+    pub(crate) seconds: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What cargo adds
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
 /// The middle sample, or the mean of the two in the middle.
 fn median(mut samples: Vec<f64>) -> Option<f64> {
     samples.sort_by(f64::total_cmp);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use beside::{Must, Process, Row, connects, in_turn, ping_p50};
+use beside::{Must, Process, Row, Sampling, connects, in_turn, ping_p50};
 use sides::{Instead, Side};
 
 #[derive(Debug, Parser)]
@@ -20,24 +20,14 @@ struct Args {
     /// What to measure [default: all]
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Samples of each side, taken in turn
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of one sample
-    #[arg(long, default_value_t = 2.0)]
-    seconds: f64,
+    #[command(flatten)]
+    sampling: Sampling,
     /// Candidates of each line
     #[arg(long, default_value_t = 2)]
     tries: u32,
     /// Measure this in place of the fisher pair
     #[arg(long, value_enum)]
     instead: Option<Instead>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// What cargo adds
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// What can be measured.
@@ -76,7 +66,9 @@ impl Part {
             };
             side.map(Some)
         };
-        in_turn(args.rounds, &self.rows(), start, |side| self.figures(args.seconds, side))
+        in_turn(args.sampling.rounds, &self.rows(), start, |side| {
+            self.figures(args.sampling.seconds, side)
+        })
     }
 }
 
@@ -102,6 +94,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(Instead::Pair) => "plain pair",
         Some(Instead::Plain) => "plain again",
     };
-    beside::print(&rows, args.json, ["plain chain", ours])?;
+    beside::print(&rows, args.sampling.json, ["plain chain", ours])?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Parser, ValueEnum};
 
+use beside::Sampling;
 use parts::{Part, Side};
 use proxy::{Backends, Kind};
 
@@ -22,12 +23,8 @@ struct Args {
     /// What to measure [default: all]
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Samples of each side, taken in turn
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of one sample
-    #[arg(long, default_value_t = 2.0)]
-    seconds: f64,
+    #[command(flatten)]
+    sampling: Sampling,
     /// Idle lines; fewer if the descriptor limit asks for it
     #[arg(long, default_value_t = 5_000)]
     lines: usize,
@@ -43,12 +40,6 @@ struct Args {
     /// Measure a second HAProxy in place of `lineway run`: the ratios show what the method can not tell apart
     #[arg(long, conflicts_with = "instead")]
     twice: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// What cargo adds
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -83,7 +74,7 @@ fn main() -> anyhow::Result<ExitCode> {
             }
         }
     }
-    beside::print(&rows, args.json, ["HAProxy", "Lineway"])?;
+    beside::print(&rows, args.sampling.json, ["HAProxy", "Lineway"])?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -58,7 +58,7 @@ impl Part {
     fn rounds(self, args: &Args) -> usize {
         match self {
             Self::Idle | Self::Growth => 1,
-            _ => args.rounds,
+            _ => args.sampling.rounds,
         }
     }
 
@@ -98,7 +98,7 @@ impl Part {
         let process = &proxy.process;
         match self {
             Self::Stream => {
-                let duration = millis(args.seconds);
+                let duration = millis(args.sampling.seconds);
                 let options =
                     ["--mode", "stream", "--connections", "8", "--duration-ms", &duration];
                 let cpu = process.cpu_seconds()?;
@@ -108,9 +108,9 @@ impl Part {
                 Ok(vec![number(&report, "sent_gbit_per_second")?, cpu / gib])
             }
             Self::Connect => {
-                Ok(connects(proxy.echo, args.seconds, || process.cpu_seconds())?.to_vec())
+                Ok(connects(proxy.echo, args.sampling.seconds, || process.cpu_seconds())?.to_vec())
             }
-            Self::Ping => Ok(vec![ping_p50(proxy.echo, args.seconds)?]),
+            Self::Ping => Ok(vec![ping_p50(proxy.echo, args.sampling.seconds)?]),
             Self::Idle => {
                 // What the first lines of a process cost once is no cost of a line.
                 drop(idle_lines(proxy.echo, 10)?);
@@ -120,7 +120,7 @@ impl Part {
                 std::thread::sleep(SETTLE);
                 let resident = process.resident_bytes()? - before;
                 let cpu = process.cpu_seconds()?;
-                let hold = Duration::from_secs_f64(args.seconds.max(1.0) * 2.0);
+                let hold = Duration::from_secs_f64(args.sampling.seconds.max(1.0) * 2.0);
                 std::thread::sleep(hold);
                 let cpu = process.cpu_seconds()? - cpu;
                 let each = resident / lines.len() as f64;
