@@ -15,12 +15,12 @@ use lineway_wire::wheel::Key;
 
 use super::chain::Chain;
 use super::end::{End, EndError};
-use super::queue::ByteQueue;
 use super::stage::{Given, Stages};
 use crate::fisher::Tenure;
 use crate::messages::{DeadlineKind, Report, Unwatch, Watch};
 use crate::registry::{LineState, LineView};
 use crate::worker::{Worker, timers};
+use lineway_wire::queue::ByteQueue;
 
 /// Rounds of one turn, each at most one read and two writes in either direction: then other lines
 /// have theirs.

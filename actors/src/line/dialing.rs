@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 
 use super::chain::{Connector, Node, NodeRole};
 use super::core::OWN_LIMIT;
-use super::queue::ByteQueue;
 use crate::dns::{Answer, Lookup};
 use crate::metrics::DialResult;
 use crate::net::{Connecting, Early, Socket};
 use crate::settings::Host;
 use crate::worker::{Worker, timers};
+use lineway_wire::queue::ByteQueue;
 
 /// A connection that is being made: names asked, addresses raced.
 pub struct Dialing {

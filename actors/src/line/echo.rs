@@ -4,8 +4,8 @@ use std::task::{Context, Poll};
 
 use lineway_wire::line::{Water, WaterMarks};
 
-use super::queue::ByteQueue;
 use super::waiter::Waiter;
+use lineway_wire::queue::ByteQueue;
 
 /// What was sent in and is not yet taken back.
 #[derive(Debug)]

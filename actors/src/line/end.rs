@@ -12,10 +12,10 @@ use tokio_util::io::poll_read_buf;
 use super::dialing::Dialing;
 use super::echo::Echo;
 use super::pool::Pool;
-use super::queue::{ByteQueue, GATHERED};
 use super::tester::{TesterClient, TesterServer};
 use crate::fisher::{Fishing, Race};
 use crate::net::Socket;
+use lineway_wire::queue::{ByteQueue, GATHERED};
 
 /// One end of a line.
 pub enum End {

@@ -18,7 +18,6 @@ mod echo;
 mod end;
 mod main_line;
 mod pool;
-mod queue;
 mod stage;
 mod tester;
 mod waiter;
@@ -28,9 +27,9 @@ pub use child_line::{ChildLine, Maker};
 pub(crate) use core::OWN_LIMIT;
 pub use core::{Line, LineParts};
 pub use end::{End, EndError};
+pub use lineway_wire::queue::ByteQueue;
 pub use main_line::MainLine;
 pub use pool::Pool;
-pub use queue::ByteQueue;
 pub use stage::{Stage, StageOut, Stages};
 pub use tester::{TesterClient, TesterOutcome, Testers};
 

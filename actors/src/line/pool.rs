@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use bytes::BytesMut;
+use lineway_wire::queue::Buffers;
 
 /// The size of one buffer, in bytes.
 pub(super) const BUFFER: usize = 64 * 1024;
@@ -23,22 +24,6 @@ impl Pool {
         Self::default()
     }
 
-    /// An empty buffer of the one size that the pool has.
-    pub fn take(&self) -> BytesMut {
-        self.free.borrow_mut().pop().unwrap_or_else(|| BytesMut::with_capacity(BUFFER))
-    }
-
-    /// Gives a buffer back. Buffers of other sizes, and more than are kept, are freed.
-    pub fn give(&self, mut buffer: BytesMut) {
-        buffer.clear();
-        let mut free = self.free.borrow_mut();
-        // Wins back the room in front of bytes that were written out; a buffer that others still
-        // share would be copied, so only whole ones pass.
-        if free.len() < KEPT && buffer.try_reclaim(BUFFER) {
-            free.push(buffer);
-        }
-    }
-
     /// How many unused buffers there are.
     pub fn len(&self) -> usize {
         self.free.borrow().len()
@@ -55,11 +40,29 @@ impl Pool {
     }
 }
 
+impl Buffers for Pool {
+    /// An empty buffer of the one size that the pool has.
+    fn take(&self) -> BytesMut {
+        self.free.borrow_mut().pop().unwrap_or_else(|| BytesMut::with_capacity(BUFFER))
+    }
+
+    /// Gives a buffer back. Buffers of other sizes, and more than are kept, are freed.
+    fn give(&self, mut buffer: BytesMut) {
+        buffer.clear();
+        let mut free = self.free.borrow_mut();
+        // Wins back the room in front of bytes that were written out; a buffer that others still
+        // share would be copied, so only whole ones pass.
+        if free.len() < KEPT && buffer.try_reclaim(BUFFER) {
+            free.push(buffer);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::{Buf, BytesMut};
 
-    use super::{BUFFER, Pool};
+    use super::{BUFFER, Buffers, Pool};
 
     #[test]
     fn a_buffer_comes_back_whole_after_it_was_written_out() {

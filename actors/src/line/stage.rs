@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lineway_wire::line::{Direction, FinishReason};
 
 use super::pool::Pool;
-use super::queue::ByteQueue;
+use lineway_wire::queue::ByteQueue;
 
 /// What a node in the middle of a chain does to the bytes of a line, in the line's own turn.
 ///

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 
 use super::end::EndError;
 use super::pool::Pool;
-use super::queue::ByteQueue;
 use super::waiter::Waiter;
+use lineway_wire::queue::{Buffers, ByteQueue};
 
 /// How one tester line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

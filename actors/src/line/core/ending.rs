@@ -8,8 +8,8 @@ use lineway_wire::line::{Direction, EarlyEnd, FinishReason};
 use super::{Line, ROUNDS};
 use crate::line::end::End;
 use crate::line::pool::Pool;
-use crate::line::queue::ByteQueue;
 use crate::registry::LineState;
+use lineway_wire::queue::ByteQueue;
 
 /// How often a connection that nobody reads is asked whether its peer has reset it.
 const LOOK: Duration = Duration::from_secs(1);

@@ -8,7 +8,6 @@ use bytes::BytesMut;
 use lineway_wire::line::{Direction, FinishReason, LineKind};
 
 use super::{SECOND, bytes};
-use crate::line::queue::ByteQueue;
 use crate::line::stage::Stages;
 use crate::line::{End, LineParts, MainLine, Stage, StageOut};
 use crate::metrics::ActorKind;
@@ -16,6 +15,7 @@ use crate::registry::{LineId, LineView};
 use crate::spawn;
 use crate::testkit::{Kit, Outcome, Peer, run, socket};
 use crate::worker::timers;
+use lineway_wire::queue::ByteQueue;
 
 /// Opens a line with these stages on a plain chain; its far side waits for a stage to begin it.
 fn open(kit: &Kit, stages: Vec<Box<dyn Stage>>) -> Peer {

@@ -5,13 +5,35 @@ use std::io::IoSlice;
 
 use bytes::{Buf, BytesMut};
 
-use super::pool::Pool;
+/// Where empty buffers come from and used ones go back to.
+pub trait Buffers {
+    /// An empty buffer with room for a read.
+    fn take(&self) -> BytesMut;
+
+    /// Gives a buffer back.
+    fn give(&self, buffer: BytesMut);
+}
+
+/// Buffers of the allocator, of one page each: for whoever has no pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unpooled;
+
+impl Buffers for Unpooled {
+    fn take(&self) -> BytesMut {
+        BytesMut::with_capacity(LEAST_ROOM)
+    }
+
+    fn give(&self, _: BytesMut) {}
+}
 
 /// A read is not started into less room than this.
 const LEAST_ROOM: usize = 4 * 1024;
 
+/// A piece under this many bytes is rather copied than kept in the buffer that it came in.
+const SHORT: usize = 16 * 1024;
+
 /// How many buffers one gathered write takes.
-pub(super) const GATHERED: usize = 16;
+pub const GATHERED: usize = 16;
 
 /// Buffers in order. One buffer stays inline, so that a payload that passes through at once
 /// allocates nothing; buffers come from the worker's pool and go back to it.
@@ -56,7 +78,7 @@ impl ByteQueue {
     }
 
     /// Copies a few bytes to the end.
-    pub fn append(&mut self, bytes: &[u8], pool: &Pool) {
+    pub fn append(&mut self, bytes: &[u8], pool: &impl Buffers) {
         self.tail(pool).extend_from_slice(bytes);
         self.filled(bytes.len(), pool);
     }
@@ -71,7 +93,7 @@ impl ByteQueue {
 
     /// A buffer at the end of the queue with room for a read: the last one, while it has some.
     /// After the read, [`Self::filled`] tells how much came.
-    pub fn tail(&mut self, pool: &Pool) -> &mut BytesMut {
+    pub fn tail(&mut self, pool: &impl Buffers) -> &mut BytesMut {
         let last = self.rest.back().or(self.first.as_ref());
         if last.is_none_or(|last| last.capacity() - last.len() < LEAST_ROOM) {
             self.push_slot(pool.take());
@@ -83,7 +105,7 @@ impl ByteQueue {
     }
 
     /// Tells how many bytes a read put into [`Self::tail`]; with 0 an unused buffer goes back.
-    pub fn filled(&mut self, bytes: usize, pool: &Pool) {
+    pub fn filled(&mut self, bytes: usize, pool: &impl Buffers) {
         self.len += bytes;
         if bytes == 0 {
             let unused = match self.rest.back() {
@@ -117,7 +139,7 @@ impl ByteQueue {
     }
 
     /// Takes `bytes` away at the front; emptied buffers go back to the pool.
-    pub fn advance(&mut self, mut bytes: usize, pool: &Pool) {
+    pub fn advance(&mut self, mut bytes: usize, pool: &impl Buffers) {
         debug_assert!(bytes <= self.len, "more bytes were written than waited");
         self.len -= bytes.min(self.len);
         while let Some(first) = &mut self.first {
@@ -137,8 +159,58 @@ impl ByteQueue {
     }
 
     /// Throws away what waits.
-    pub fn clear(&mut self, pool: &Pool) {
+    pub fn clear(&mut self, pool: &impl Buffers) {
         self.advance(self.len, pool);
+    }
+
+    /// Copies the first bytes out, without taking them away; `None` while there are not so many.
+    pub fn peek<const N: usize>(&self) -> Option<[u8; N]> {
+        if self.len < N {
+            return None;
+        }
+        let mut bytes = [0; N];
+        if let Some(first) = self.head().first_chunk() {
+            return Some(*first);
+        }
+        let waiting = self.first.iter().chain(&self.rest).flat_map(|buffer| buffer.iter());
+        for (byte, waits) in bytes.iter_mut().zip(waiting) {
+            *byte = *waits;
+        }
+        Some(bytes)
+    }
+
+    /// Moves the first `bytes` to the end of another queue. Long pieces are not copied; a short one
+    /// is, into memory of its own size, so that a few bytes that wait for long do not hold a whole
+    /// read buffer.
+    pub fn move_front(&mut self, mut bytes: usize, other: &mut Self, pool: &impl Buffers) {
+        debug_assert!(bytes <= self.len, "more bytes are wanted than wait");
+        while bytes > 0
+            && let Some(first) = &mut self.first
+        {
+            let here = bytes.min(first.len());
+            if here < SHORT {
+                other.copy_in(&first[..here]);
+                self.advance(here, pool);
+            } else if here < first.len() {
+                other.push(first.split_to(here));
+                self.len -= here;
+            } else if let Some(whole) = self.pop() {
+                other.push(whole);
+            }
+            bytes -= here;
+        }
+    }
+
+    fn copy_in(&mut self, bytes: &[u8]) {
+        self.len += bytes.len();
+        let last = self.rest.back_mut().or(self.first.as_mut());
+        let fits = |last: &&mut BytesMut| {
+            last.capacity() - last.len() >= bytes.len() || last.len() + bytes.len() <= SHORT
+        };
+        if let Some(last) = last.filter(fits) {
+            return last.extend_from_slice(bytes);
+        }
+        self.push_slot(BytesMut::from(bytes));
     }
 
     /// Moves all that waits to the end of another queue.
@@ -151,7 +223,7 @@ impl ByteQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::{ByteQueue, BytesMut, Pool};
+    use super::{ByteQueue, BytesMut, SHORT, Unpooled};
 
     fn all(queue: &ByteQueue) -> Vec<u8> {
         queue.first.iter().chain(&queue.rest).flat_map(|b| b.iter().copied()).collect()
@@ -159,7 +231,7 @@ mod tests {
 
     #[test]
     fn bytes_come_out_in_order_at_any_step() {
-        let pool = Pool::new();
+        let pool = Unpooled;
         let mut queue = ByteQueue::default();
         for part in ["ab", "", "cde", "f"] {
             queue.push(BytesMut::from(part));
@@ -174,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_read_fills_the_last_buffer_before_it_takes_another() {
-        let pool = Pool::new();
+        let pool = Unpooled;
         let mut queue = ByteQueue::default();
         queue.tail(&pool).extend_from_slice(b"xy");
         queue.filled(2, &pool);
@@ -185,8 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn the_front_moves_long_pieces_whole_and_short_ones_as_copies() {
+        let pool = Unpooled;
+        let mut queue = ByteQueue::default();
+        let long: Vec<u8> = (0..2 * SHORT).map(|i| i as u8).collect();
+        queue.push(BytesMut::from("abc"));
+        queue.push(BytesMut::from(long.as_slice()));
+        let at = queue.rest[0].as_ptr();
+        let mut moved = ByteQueue::default();
+        assert_eq!(queue.peek::<4>(), Some([b'a', b'b', b'c', 0]));
+        queue.move_front(1, &mut moved, &pool);
+        queue.move_front(2 + SHORT, &mut moved, &pool);
+        queue.move_front(5, &mut moved, &pool);
+        assert_eq!((moved.len(), queue.len()), (8 + SHORT, SHORT - 5));
+        assert_eq!(moved.rest[0].as_ptr(), at, "not copied");
+        let whole = [b"abc", &long[..SHORT + 5]].concat();
+        assert_eq!(all(&moved), whole);
+        assert_eq!(all(&queue), &long[SHORT + 5..]);
+        assert_eq!(moved.peek::<{ 9 + SHORT }>(), None);
+    }
+
+    #[test]
     fn a_read_that_brought_nothing_leaves_no_buffer_behind() {
-        let pool = Pool::new();
+        let pool = Unpooled;
         let mut queue = ByteQueue::default();
         queue.tail(&pool);
         queue.filled(0, &pool);
