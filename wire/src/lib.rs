@@ -9,6 +9,7 @@
 pub mod dial;
 pub mod fisher;
 pub mod line;
+pub mod mux;
 pub mod select;
 pub mod tester;
 pub mod units;
