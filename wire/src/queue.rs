@@ -14,13 +14,13 @@ pub trait Buffers {
     fn give(&self, buffer: BytesMut);
 }
 
-/// Buffers of the allocator, of one page each: for whoever has no pool.
+/// Buffers of the allocator, each with room for a few reads: for whoever has no pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unpooled;
 
 impl Buffers for Unpooled {
     fn take(&self) -> BytesMut {
-        BytesMut::with_capacity(LEAST_ROOM)
+        BytesMut::with_capacity(4 * LEAST_ROOM)
     }
 
     fn give(&self, _: BytesMut) {}
