@@ -9,11 +9,8 @@
 pub mod dial;
 pub mod fisher;
 pub mod line;
-<<<<<<< HEAD
-pub mod queue;
-=======
 pub mod mux;
->>>>>>> mlease
+pub mod queue;
 pub mod select;
 pub mod tester;
 pub mod units;
