@@ -82,6 +82,10 @@ pub enum NodeSettings {
     ConnectionFisherClient(FisherClientSettings),
     /// Proves itself to a `ConnectionFisherClient` and is then out of the way.
     ConnectionFisherServer(FisherServerSettings),
+    /// Carries many lines over few connections to a `MuxServer`.
+    MuxClient(MuxClientSettings),
+    /// Takes those connections and starts a line for each that they carry.
+    MuxServer(MuxServerSettings),
 }
 
 impl NodeSettings {
@@ -105,6 +109,8 @@ impl NodeSettings {
             Self::TesterServer(_) => "TesterServer",
             Self::ConnectionFisherClient(_) => "ConnectionFisherClient",
             Self::ConnectionFisherServer(_) => "ConnectionFisherServer",
+            Self::MuxClient(_) => "MuxClient",
+            Self::MuxServer(_) => "MuxServer",
         }
     }
 }
@@ -250,5 +256,134 @@ pub struct FisherServerSettings {
 impl Default for FisherServerSettings {
     fn default() -> Self {
         Self { server_first_delay: Millis::new(1000) }
+    }
+}
+
+/// Settings of a `MuxClient`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MuxClientSettings {
+    /// `mode`, with the setting that belongs to it.
+    pub mode: MuxMode,
+    /// What both sides have.
+    pub mux: MuxSettings,
+    /// `parent-retry-ms`: how long the connect of a parent is tried again while children wait of
+    /// which nothing was sent (M14); 0 = off, they end with the first failure. Default 3000.
+    pub parent_retry: Millis,
+}
+
+impl MuxClientSettings {
+    /// Settings of a mode, the rest by default.
+    pub fn new(mode: MuxMode) -> Self {
+        Self { mode, mux: MuxSettings::default(), parent_retry: Millis::new(3000) }
+    }
+}
+
+/// `mode` of a `MuxClient`: when a child gets a parent of its own (M10 to M13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuxMode {
+    /// `timer`: a parent takes children for so long, then the next child opens another.
+    Timer {
+        /// `connection-duration`, or `connection-duration-ms`: [`Self::LEAST_DURATION_MS`] or
+        /// more.
+        connection_duration: Millis,
+    },
+    /// `counter`: a parent takes so many children in its life, then the next child opens another.
+    Counter {
+        /// `connection-capacity`: 1 to [`Self::MOST_CAPACITY`].
+        connection_capacity: u32,
+    },
+    /// `fixed-connections-count`: children share a fixed number of parents.
+    FixedConnectionsCount {
+        /// `per-worker-connections-count`: parents of each worker, 1 to
+        /// [`Self::MOST_PER_WORKER`].
+        per_worker: u32,
+    },
+}
+
+impl MuxMode {
+    /// The shortest `connection-duration` in milliseconds: more than 60.
+    pub const LEAST_DURATION_MS: u32 = 61;
+    /// The most children in the life of one parent: each has a cid of its own, and the last
+    /// number is never given (M09).
+    pub const MOST_CAPACITY: u32 = u32::MAX - 1;
+    /// The most parents of one worker. Each has a socket, so a slip in the setting would use up
+    /// the descriptors with the first child of each worker.
+    pub const MOST_PER_WORKER: u32 = 1024;
+
+    /// The mode as written in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timer { .. } => "timer",
+            Self::Counter { .. } => "counter",
+            Self::FixedConnectionsCount { .. } => "fixed-connections-count",
+        }
+    }
+}
+
+/// Settings of a `MuxServer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MuxServerSettings {
+    /// What both sides have.
+    pub mux: MuxSettings,
+    /// `max-children`: live children of one parent, 1 to [`Self::MOST_CHILDREN`]; a further one
+    /// gets Close (M32). Default 65536.
+    pub max_children: u32,
+}
+
+impl MuxServerSettings {
+    /// The most children of one parent. Each is a line with a connection of its own.
+    pub const MOST_CHILDREN: u32 = 1_000_000;
+}
+
+impl Default for MuxServerSettings {
+    fn default() -> Self {
+        Self { mux: MuxSettings::default(), max_children: 65_536 }
+    }
+}
+
+/// What `MuxClient` and `MuxServer` have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MuxSettings {
+    /// `child-buffer-limit`: bytes queued for one paused child at which its parent is not read
+    /// (M24); at least 1. Default 8 MiB.
+    pub child_buffer_limit: ByteCount,
+    /// `child-buffer-resume-threshold`: queued bytes of a child under which its peer may go on
+    /// (M23); at least 1, not above `child_buffer_limit`. Default
+    /// [`Self::default_resume_threshold`].
+    pub child_buffer_resume_threshold: ByteCount,
+    /// `child-stall-timeout-ms`: how long a child that drains nothing may keep its parent from
+    /// being read (M24, M25); at least 1. Default 10000.
+    pub child_stall_timeout: Millis,
+    /// `parent-buffer-limit`: bytes queued for all children of one parent at which it is not read
+    /// (M25); `None`, written 0, is no such limit. Default 32 MiB.
+    pub parent_buffer_limit: Option<ByteCount>,
+    /// `half-close`: an end of one direction of a child is told to a peer that agrees (M30).
+    /// Default true.
+    pub half_close: bool,
+    /// `half-close-timeout-ms`: without that agreement, how long a child whose client ended its
+    /// input waits for the next byte of the reply (M31); at least 1. Default 2000.
+    pub half_close_timeout: Millis,
+}
+
+impl MuxSettings {
+    /// `child-buffer-resume-threshold` where none is written: the smaller of 512 KiB and half of
+    /// the limit.
+    pub fn default_resume_threshold(child_buffer_limit: ByteCount) -> ByteCount {
+        let half = child_buffer_limit.get() / 2;
+        ByteCount::new(half.clamp(1, 512 << 10))
+    }
+}
+
+impl Default for MuxSettings {
+    fn default() -> Self {
+        let child_buffer_limit = ByteCount::new(8 << 20);
+        Self {
+            child_buffer_limit,
+            child_buffer_resume_threshold: Self::default_resume_threshold(child_buffer_limit),
+            child_stall_timeout: Millis::new(10_000),
+            parent_buffer_limit: Some(ByteCount::new(32 << 20)),
+            half_close: true,
+            half_close_timeout: Millis::new(2000),
+        }
     }
 }

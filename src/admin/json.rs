@@ -234,7 +234,10 @@ fn summary(settings: &NodeSettings) -> Summary {
             server_first_delay_ms: Some(fisher.server_first_delay.get()),
             ..Summary::default()
         },
-        NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
+        NodeSettings::EchoServer
+        | NodeSettings::TesterServer(_)
+        | NodeSettings::MuxClient(_)
+        | NodeSettings::MuxServer(_) => Summary::default(),
     }
 }
 

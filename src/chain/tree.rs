@@ -1,11 +1,11 @@
 //! The chains as a tree for a person to read.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::net::{IpAddr, SocketAddr};
 
 use lineway_actors::settings::{
-    Host, NodePlan, NodeSettings, Plan, Target, TcpListenerSettings, TesterSettings,
+    Host, MuxMode, NodePlan, NodeSettings, Plan, Target, TcpListenerSettings, TesterSettings,
 };
 use lineway_wire::units::Port;
 
@@ -98,26 +98,47 @@ pub fn describe(settings: &NodeSettings) -> String {
         }
         NodeSettings::EchoServer => String::new(),
         NodeSettings::TesterClient(tester) => {
-            format!("{} each worker, {}", counted(tester.lines, "line"), chunks(tester))
+            format!("{} each worker, {}", counted(tester.lines, "line", "lines"), chunks(tester))
         }
         NodeSettings::TesterServer(tester) => chunks(tester),
         NodeSettings::ConnectionFisherClient(fisher) => {
-            let tries = usize::try_from(fisher.simultaneous_tries).unwrap_or(usize::MAX);
-            format!("{} each line", counted(tries, "candidate"))
+            format!("{} each line", counted(fisher.simultaneous_tries, "candidate", "candidates"))
         }
         NodeSettings::ConnectionFisherServer(fisher) => match fisher.server_first_delay.get() {
             0 => "next starts with the first payload".to_owned(),
             delay => format!("next starts with the first payload, or after {delay} ms"),
         },
+        NodeSettings::MuxClient(mux) => parents(mux.mode),
+        NodeSettings::MuxServer(mux) => {
+            format!("at most {} on each parent", counted(mux.max_children, "child", "children"))
+        }
+    }
+}
+
+/// When a `MuxClient` opens another parent.
+fn parents(mode: MuxMode) -> String {
+    match mode {
+        MuxMode::Timer { connection_duration } => {
+            format!("timer: another parent after {} ms", connection_duration.get())
+        }
+        MuxMode::Counter { connection_capacity } => {
+            let children = counted(connection_capacity, "child", "children");
+            format!("counter: another parent after {children}")
+        }
+        MuxMode::FixedConnectionsCount { per_worker } => {
+            let parents = counted(per_worker, "parent", "parents");
+            format!("{}: {parents} each worker", mode.name())
+        }
     }
 }
 
 fn chunks(tester: &TesterSettings) -> String {
-    counted(tester.chunk_count, "chunk")
+    counted(tester.chunk_count, "chunk", "chunks")
 }
 
-fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, more: &str) -> String {
+    let things = if count == N::from(1) { one } else { more };
+    format!("{count} {things}")
 }
 
 fn listens(listener: &TcpListenerSettings) -> String {
