@@ -1,0 +1,1 @@
+//! Rules of a parent, one by one.
