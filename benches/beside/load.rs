@@ -24,8 +24,24 @@ pub(crate) fn load(target: SocketAddr, options: &[&str]) -> anyhow::Result<serde
 }
 
 /// A figure of a report.
-pub(crate) fn number(report: &serde_json::Value, name: &str) -> anyhow::Result<f64> {
+fn number(report: &serde_json::Value, name: &str) -> anyhow::Result<f64> {
     report[name].as_f64().with_context(|| format!("the load reports no {name}"))
+}
+
+/// Sends over 8 connections at once into a sink, for so long. Gives the Gbit/s, and the seconds of CPU
+/// that `cpu` counts for each GiB.
+pub(crate) fn streams(
+    target: SocketAddr,
+    seconds: f64,
+    cpu: impl Fn() -> anyhow::Result<f64>,
+) -> anyhow::Result<[f64; 2]> {
+    let duration = millis(seconds);
+    let options = ["--mode", "stream", "--connections", "8", "--duration-ms", &duration];
+    let before = cpu()?;
+    let report = load(target, &options)?;
+    let spent = cpu()? - before;
+    let gib = number(&report, "sent_bytes")? / f64::from(1 << 30);
+    Ok([number(&report, "sent_gbit_per_second")?, spent / gib])
 }
 
 /// Connects, sends a byte, waits for its echo and closes, for so long. Gives how often it did each
@@ -51,6 +67,6 @@ pub(crate) fn ping_p50(target: SocketAddr, seconds: f64) -> anyhow::Result<f64> 
 }
 
 /// How the load is told a duration.
-pub(crate) fn millis(seconds: f64) -> String {
+fn millis(seconds: f64) -> String {
     (seconds * 1e3).round().to_string()
 }

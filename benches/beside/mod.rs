@@ -1,15 +1,20 @@
 //! What the benches share that measure Lineway beside a peer in one run.
 
+pub(crate) mod haproxy;
+mod lines;
 mod load;
 mod process;
 mod service;
+mod side;
 mod table;
 
 use anyhow::Context;
 
-pub(crate) use load::{CONNECTING, connects, load, millis, number, ping_p50};
-pub(crate) use process::{Process, end_with_signals};
+pub(crate) use lines::{SETTLE, fit, open_lines, resident_for_each};
+pub(crate) use load::{CONNECTING, connects, load, ping_p50, streams};
+pub(crate) use process::{Backends, Process, end_with_signals};
 pub(crate) use service::{Nodes, Ready, free_addresses, service, start_ready};
+pub(crate) use side::{Instead, Node, Side};
 pub(crate) use table::{Must, Row, render};
 
 /// Measures both sides, A B A B, and returns the rows with the medians. A side that can not be

@@ -88,6 +88,22 @@ impl Drop for Process {
     }
 }
 
+/// The backends that all sides share.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    pub(crate) echo: SocketAddr,
+    pub(crate) sink: SocketAddr,
+    _processes: [Process; 2],
+}
+
+impl Backends {
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let (echo_process, echo) = Process::start_peer("echo")?;
+        let (sink_process, sink) = Process::start_peer("sink")?;
+        Ok(Self { echo, sink, _processes: [echo_process, sink_process] })
+    }
+}
+
 /// Kills all children and ends the bench at SIGINT or SIGTERM.
 pub(crate) fn end_with_signals() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

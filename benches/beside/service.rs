@@ -40,10 +40,15 @@ impl Nodes {
     }
 }
 
-/// The command that runs these nodes on two workers; its configuration is written to the folder.
-pub(crate) fn service(folder: &Path, admin: SocketAddr, nodes: &Nodes) -> anyhow::Result<Command> {
+/// The command that runs these nodes; its configuration is written to the folder.
+pub(crate) fn service(
+    folder: &Path,
+    admin: SocketAddr,
+    workers: usize,
+    nodes: &Nodes,
+) -> anyhow::Result<Command> {
     let text = format!(
-        "[service]\nworkers = 2\n[log]\nlevel = \"warn\"\n[admin]\nlisten = \"{admin}\"\n{}",
+        "[service]\nworkers = {workers}\n[log]\nlevel = \"warn\"\n[admin]\nlisten = \"{admin}\"\n{}",
         nodes.0
     );
     let file = folder.join("config.toml");

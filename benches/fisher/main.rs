@@ -4,15 +4,16 @@
 #[allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
 #[path = "../beside/mod.rs"]
 mod beside;
-mod sides;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use beside::{Must, Process, Row, Sampling, connects, in_turn, ping_p50};
-use sides::{Instead, Side};
+use beside::{Instead, Must, Node, Process, Row, Sampling, Side, connects, in_turn, ping_p50};
+
+/// Workers of each process.
+const WORKERS: usize = 2;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench fisher --")]
@@ -58,18 +59,20 @@ impl Part {
     }
 
     fn measure(self, args: &Args, echo: SocketAddr) -> anyhow::Result<Vec<Row>> {
-        let start = |at| {
-            let side = match (at, args.instead) {
-                (0, _) | (_, Some(Instead::Plain)) => Side::plain(echo),
-                (_, Some(Instead::Pair)) => Side::pair(echo, None),
-                (_, None) => Side::pair(echo, Some(args.tries)),
-            };
-            side.map(Some)
+        let start = |at| match at {
+            0 => Side::plain(echo, WORKERS).map(Some),
+            _ => Side::ours(args.instead, echo, WORKERS, nodes(args.tries)).map(Some),
         };
         in_turn(args.sampling.rounds, &self.rows(), start, |side| {
             self.figures(args.sampling.seconds, side)
         })
     }
+}
+
+/// What makes a pair of processes a fisher pair, with so many candidates of each line.
+fn nodes(tries: u32) -> [Node; 2] {
+    let settings = format!("simultaneous-tries-perline = {tries}");
+    [("ConnectionFisherClient", settings), ("ConnectionFisherServer", String::new())]
 }
 
 fn main() -> anyhow::Result<ExitCode> {

@@ -4,18 +4,19 @@
 // HAProxy is a name, and these comments are texts of the help.
 #![allow(clippy::doc_markdown)]
 
+#[allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
 #[path = "../beside/mod.rs"]
 mod beside;
 mod parts;
 mod proxy;
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use beside::Sampling;
+use beside::{Backends, Sampling, haproxy};
 use parts::{Part, Side};
-use proxy::{Backends, Kind};
+use proxy::Kind;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench tcp --")]
@@ -45,14 +46,8 @@ struct Args {
 fn main() -> anyhow::Result<ExitCode> {
     let mut args = Args::parse();
     beside::end_with_signals()?;
-    fit_lines(&mut args);
-    let present = has_haproxy(&args.haproxy);
-    if !present {
-        eprintln!(
-            "{} does not start, so that only Lineway is measured; `apt-get install haproxy` brings it",
-            args.haproxy
-        );
-    }
+    beside::fit(&mut args.lines);
+    let present = haproxy::is_there(&args.haproxy);
     let haproxy = present.then(|| Kind::HaProxy(args.haproxy.clone()));
     let ours = match &args.instead {
         Some(command) => Some(Kind::Command(command.clone())),
@@ -76,29 +71,4 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     beside::print(&rows, args.sampling.json, ["HAProxy", "Lineway"])?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Raises the descriptor limit, which the children inherit, and bounds the idle lines by it: a line takes one
-/// descriptor here, one at the backend, and two in a proxy, or some more where it splices.
-fn fit_lines(args: &mut Args) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let _ = setrlimit(Resource::Nofile, raised);
-    if let Some(descriptors) = getrlimit(Resource::Nofile).current {
-        let lines = (descriptors.saturating_sub(1_000) / 4).max(10) as usize;
-        if lines < args.lines {
-            eprintln!("{lines} idle lines, since the descriptor limit is {descriptors}");
-            args.lines = lines;
-        }
-    }
-}
-
-fn has_haproxy(program: &str) -> bool {
-    Command::new(program)
-        .arg("-v")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
 }

@@ -1,18 +1,17 @@
 //! The measurements.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::Args;
-use crate::beside::{CONNECTING, Must, Row, connects, in_turn, load, millis, number, ping_p50};
-use crate::proxy::{Backends, Kind, Proxy};
+use crate::beside::{
+    Backends, CONNECTING, Must, Row, SETTLE, connects, in_turn, load, ping_p50, resident_for_each,
+    streams,
+};
+use crate::proxy::{Kind, Proxy};
 
-/// Time for a proxy to come to rest before its memory is read.
-const SETTLE: Duration = Duration::from_secs(1);
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -98,33 +97,20 @@ impl Part {
         let process = &proxy.process;
         match self {
             Self::Stream => {
-                let duration = millis(args.sampling.seconds);
-                let options =
-                    ["--mode", "stream", "--connections", "8", "--duration-ms", &duration];
-                let cpu = process.cpu_seconds()?;
-                let report = load(proxy.sink, &options)?;
-                let cpu = process.cpu_seconds()? - cpu;
-                let gib = number(&report, "sent_bytes")? / f64::from(1 << 30);
-                Ok(vec![number(&report, "sent_gbit_per_second")?, cpu / gib])
+                let cpu = || process.cpu_seconds();
+                Ok(streams(proxy.sink, args.sampling.seconds, cpu)?.to_vec())
             }
             Self::Connect => {
                 Ok(connects(proxy.echo, args.sampling.seconds, || process.cpu_seconds())?.to_vec())
             }
             Self::Ping => Ok(vec![ping_p50(proxy.echo, args.sampling.seconds)?]),
             Self::Idle => {
-                // What the first lines of a process cost once is no cost of a line.
-                drop(idle_lines(proxy.echo, 10)?);
-                std::thread::sleep(SETTLE);
-                let before = process.resident_bytes()?;
-                let lines = idle_lines(proxy.echo, args.lines)?;
-                std::thread::sleep(SETTLE);
-                let resident = process.resident_bytes()? - before;
+                let (_lines, each) = resident_for_each(proxy.echo, args.lines, &[process])?;
                 let cpu = process.cpu_seconds()?;
                 let hold = Duration::from_secs_f64(args.sampling.seconds.max(1.0) * 2.0);
                 std::thread::sleep(hold);
                 let cpu = process.cpu_seconds()? - cpu;
-                let each = resident / lines.len() as f64;
-                Ok(vec![each, cpu / hold.as_secs_f64() * 100.0])
+                Ok(vec![each[0], cpu / hold.as_secs_f64() * 100.0])
             }
             Self::Growth => {
                 let half = (args.churn / 2).to_string();
@@ -143,20 +129,4 @@ impl Part {
             Self::Start => Ok(vec![Proxy::start(kind, backends)?.start.as_secs_f64() * 1e3]),
         }
     }
-}
-
-/// Lines over which one byte went forth and back, so that they are open on both sides.
-fn idle_lines(target: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
-    let open = |_| {
-        let mut stream = TcpStream::connect(target)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        stream.write_all(b"x")?;
-        stream.read_exact(&mut [0])?;
-        std::io::Result::Ok(stream)
-    };
-    (0..count)
-        .map(open)
-        .enumerate()
-        .map(|(at, stream)| stream.with_context(|| format!("idle line {at}")))
-        .collect()
 }

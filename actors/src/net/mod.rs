@@ -124,6 +124,18 @@ impl Socket {
         }
     }
 
+    /// Makes it the socket of a mux parent: the kernel finds out that the peer is gone (T06), and
+    /// takes little that it can not send yet (M26). On another network it changes nothing.
+    ///
+    /// # Errors
+    /// The kernel refuses an option; what was set before stays.
+    pub fn becomes_parent(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => options::parent(&SockRef::from(socket)),
+            Self::Other(_) => Ok(()),
+        }
+    }
+
     /// The local address, where there is one.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {

@@ -10,6 +10,10 @@ use crate::settings::{SocketSettings, TcpConnectorSettings, TcpListenerSettings}
 /// Keepalive of every TCP socket (T06): the first probe after this time.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 
+/// `TCP_NOTSENT_LOWAT` of a mux parent's socket in bytes (M26): beyond so much that was not sent yet
+/// the kernel takes nothing, so that what is urgent waits behind little.
+const PARENT_UNSENT: u32 = 128 << 10;
+
 /// What an accepted socket has. Linux hands these options from the listening socket on, so that
 /// accepting costs no further system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,4 +69,41 @@ pub(super) fn apply(socket: &Socket, settings: &SocketSettings) -> io::Result<()
 /// Lets the kernel find out that a peer is gone.
 pub(super) fn keep_alive(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))
+}
+
+/// Applies what the socket of a mux parent has, accepted or connected (M26, T06).
+pub(super) fn parent(socket: &Socket) -> io::Result<()> {
+    keep_alive(socket)?;
+    socket.set_tcp_notsent_lowat(PARENT_UNSENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use socket2::SockRef;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use crate::net::Socket;
+
+    #[tokio::test]
+    async fn mux_m26_t06_connected_and_accepted_parents_have_their_options() {
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let connected = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        for stream in [connected, accepted] {
+            // The system may have the right limit for every socket.
+            SockRef::from(&stream).set_tcp_notsent_lowat(1).unwrap();
+            assert!(!SockRef::from(&stream).keepalive().unwrap());
+            let socket = Socket::Tcp(stream);
+            socket.becomes_parent().unwrap();
+            let Socket::Tcp(stream) = socket else { unreachable!("it was made of one") };
+            let kernel = SockRef::from(&stream);
+            assert_eq!(kernel.tcp_notsent_lowat().unwrap(), 128 << 10);
+            assert!(kernel.keepalive().unwrap());
+            assert_eq!(kernel.tcp_keepalive_time().unwrap(), Duration::from_secs(30));
+            assert_eq!(kernel.tcp_keepalive_interval().unwrap(), Duration::from_secs(30));
+        }
+    }
 }
