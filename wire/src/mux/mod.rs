@@ -4,5 +4,5 @@
 mod cids;
 mod reason;
 
-pub use cids::{Cids, LAST_CID, LEASE};
+pub use cids::{Cids, LAST_CID, LEASE, lease_behind};
 pub use reason::{ChildEnd, Dropped, FrameKind, ParentPause};
