@@ -70,6 +70,8 @@ pub enum Report {
     Watch(Watch),
     /// A deadline is not needed any more.
     Unwatch(Unwatch),
+    /// A parent's cids run short.
+    LeaseCids(LeaseCids),
 }
 
 /// A line ended (L08).
@@ -149,6 +151,40 @@ pub struct ExpiredBatch {
     pub expired: Vec<Expired>,
 }
 
+/// Asks the supervisor for the next lease of a mux parent's own cids (M08).
+///
+/// The mark behind which the lease stands is on the parent's [`LineView`]. A parent asks through
+/// [`Worker::lease_cids`](crate::worker::Worker::lease_cids), which sees to it that the answer
+/// comes whatever is started again on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseCids {
+    /// The parent.
+    pub parent: LineId,
+    /// How many children it takes in all: no number above it is granted.
+    pub most: u32,
+}
+
+/// A lease of cids: numbers of this parent that nobody else gives to a child. The supervisor sends
+/// it to the parent's worker, which passes it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Message)]
+#[rtype(result = "()")]
+pub struct CidLease {
+    /// The parent.
+    pub parent: LineId,
+    /// The first number.
+    pub first: u32,
+    /// The last number.
+    pub last: u32,
+}
+
+/// Every lease that the parents of one worker get, in one message.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "()")]
+pub struct CidLeaseBatch {
+    /// In the order in which they were asked for.
+    pub leases: Vec<CidLease>,
+}
+
 /// How the supervisor reaches a worker. The worker hands it over before it carries lines.
 #[derive(Clone)]
 pub struct Attach {
@@ -156,6 +192,8 @@ pub struct Attach {
     pub worker: u16,
     /// Takes the deadlines that are over.
     pub expired: Recipient<ExpiredBatch>,
+    /// Takes the leases of its parents.
+    pub leases: Recipient<CidLeaseBatch>,
     /// Takes the wish for a [`Snapshot`].
     pub again: Recipient<WatchAgain>,
     /// Takes the order to start an actor again.
@@ -178,6 +216,8 @@ pub struct Snapshot {
     pub lines: Vec<Arc<LineView>>,
     /// Every deadline that runs.
     pub deadlines: Vec<Watch>,
+    /// Every lease that was asked for and is still to be granted.
+    pub leases: Vec<LeaseCids>,
 }
 
 /// The name of a long-lived actor, which is the same after it was started again.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime};
 
 use dashmap::DashMap;
@@ -96,6 +96,8 @@ pub struct LineView {
     bytes: [AtomicU64; 2],
     queued: [AtomicU64; 2],
     paused: [AtomicU8; 2],
+    cids_leased: AtomicU32,
+    cids_used: AtomicU32,
 }
 
 impl LineView {
@@ -119,6 +121,8 @@ impl LineView {
             bytes: Default::default(),
             queued: Default::default(),
             paused: Default::default(),
+            cids_leased: AtomicU32::new(0),
+            cids_used: AtomicU32::new(0),
         }
     }
 
@@ -160,6 +164,27 @@ impl LineView {
     /// Notes why the source of this direction is stopped.
     pub fn set_paused(&self, direction: Direction, reasons: PauseReasons) {
         self.paused[direction as usize].store(reasons.bits(), Relaxed);
+    }
+
+    /// A parent's mark: the greatest cid that was ever leased to it (M08). 0 for every other line.
+    pub fn cids_leased(&self) -> u32 {
+        self.cids_leased.load(Relaxed)
+    }
+
+    /// Sets the mark: the parent with its first lease, before it reports that it was made, and
+    /// from then on the supervisor with each lease that it grants.
+    pub fn set_cids_leased(&self, mark: u32) {
+        self.cids_leased.store(mark, Relaxed);
+    }
+
+    /// How many of its cids a parent has given to children.
+    pub fn cids_used(&self) -> u32 {
+        self.cids_used.load(Relaxed)
+    }
+
+    /// Notes how many cids a parent has given to children.
+    pub fn set_cids_used(&self, used: u32) {
+        self.cids_used.store(used, Relaxed);
     }
 }
 

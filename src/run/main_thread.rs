@@ -8,7 +8,7 @@ use std::time::Instant;
 use actix::prelude::*;
 use futures_util::FutureExt as _;
 use lineway_actors::messages::{
-    ActorName, Attach, Died, ExpiredBatch, Snapshot, StartAgain, WatchAgain,
+    ActorName, Attach, CidLeaseBatch, Died, ExpiredBatch, Snapshot, StartAgain, WatchAgain,
 };
 use lineway_actors::metrics::ActorKind;
 use lineway_actors::service::Service;
@@ -28,6 +28,7 @@ pub(super) fn start(server: Rc<admin::Server>, context: admin::Context, board: &
     board.supervisor.attach(Attach {
         worker: MAIN_THREAD,
         expired: addr.clone().recipient(),
+        leases: addr.clone().recipient(),
         again: addr.clone().recipient(),
         restart: addr.recipient(),
     });
@@ -110,12 +111,19 @@ impl Handler<ExpiredBatch> for MainThread {
     fn handle(&mut self, _: ExpiredBatch, _: &mut Self::Context) {}
 }
 
+impl Handler<CidLeaseBatch> for MainThread {
+    type Result = ();
+
+    fn handle(&mut self, _: CidLeaseBatch, _: &mut Self::Context) {}
+}
+
 impl Handler<WatchAgain> for MainThread {
     type Result = ();
 
     fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
-        let (lines, deadlines) = (Vec::new(), Vec::new());
-        self.board.supervisor.snapshot(Snapshot { worker: MAIN_THREAD, lines, deadlines });
+        let (lines, deadlines, leases) = (Vec::new(), Vec::new(), Vec::new());
+        let nothing = Snapshot { worker: MAIN_THREAD, lines, deadlines, leases };
+        self.board.supervisor.snapshot(nothing);
     }
 }
 

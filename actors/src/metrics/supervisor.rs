@@ -12,6 +12,7 @@ use crate::messages::DeadlineKind;
 #[derive(Clone, Debug)]
 pub struct SupervisorMetrics {
     deadlines: [Deadlines; DeadlineKind::ALL.len()],
+    pub(crate) cids_leased: IntCounter,
     pub(crate) stale: IntCounter,
     pub(crate) reports: IntCounter,
     pub(crate) rejected: IntCounter,
@@ -66,6 +67,10 @@ impl SupervisorMetrics {
                     cancelled: cancelled.with_label_values(&word),
                 }
             }),
+            cids_leased: counter(
+                "lineway_supervisor_cids_leased_total",
+                "Cids that were leased to parents on request, behind their first lease.",
+            ),
             stale: counter(
                 "lineway_supervisor_stale_reports_total",
                 "Reports about a line or a deadline that was not current any more.",

@@ -177,6 +177,14 @@ impl SupervisorHandle {
         Posted { message, _ticket: Ticket(waiting) }
     }
 
+    /// Makes the supervisor panic; what waits for it dies with it.
+    #[cfg(test)]
+    pub(crate) fn explode(&self) {
+        if let Some(supervisor) = self.supervisor() {
+            supervisor.do_send(super::tests::Explode);
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn supervisor(&self) -> Option<Addr<Supervisor>> {
         self.shared.address()

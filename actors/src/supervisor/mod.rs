@@ -4,8 +4,8 @@
 //! again when they ended by a panic. Workers speak to it through a [`SupervisorHandle`]:
 //!
 //! ```text
-//! worker --- Reports (a turn's Opened, Closed, Watch, Unwatch) ---> supervisor
-//!        <-- ExpiredBatch ----------------------------------------
+//! worker --- Reports (Opened, Closed, Watch, Unwatch, LeaseCids) -> supervisor
+//!        <-- ExpiredBatch, CidLeaseBatch -------------------------
 //!        <-- WatchAgain ------------------------------------------  after its own restart
 //!        --- Snapshot ------------------------------------------->
 //!        --- Died ----------------------------------------------->
@@ -24,10 +24,15 @@
 //! that deadlines and registry are bounded by the live lines.
 //!
 //! # Leases
-//! Two more things are asked of it, both answered with one message to the attached worker and
-//! neither touched by its restart, so that both counts belong into the shared state:
-//! `LeaseCids` of a mux parent is answered with a `CidLease`, a range of cids that it has not given
-//! to anybody; `NextEpoch` of a socket is answered with the socket's own count, from 1.
+//! `LeaseCids` of a mux parent is answered with a `CidLease`: the range of that parent's own cids
+//! behind its mark (M08). The mark is on the parent's place in the registry, where it outlives the
+//! supervisor, and is set before the answer leaves. So nothing is granted twice, and whatever dies
+//! on the way, nothing is lost: the worker knows what its parents asked for. A request that no
+//! supervisor has answered is part of its next [`Snapshot`]; an answer that did not come is found
+//! by its mark.
+//!
+//! `NextEpoch` of a socket is one more lease to come, answered from the shared state with the
+//! socket's own count, from 1.
 
 mod backoff;
 mod handle;
@@ -41,6 +46,7 @@ use std::time::Instant;
 
 use actix::fut::ActorFuture;
 use actix::prelude::*;
+use lineway_wire::mux::lease_behind;
 use lineway_wire::wheel::{Key, Wheel};
 use tokio::time::{Instant as TokioInstant, Sleep};
 
@@ -51,8 +57,8 @@ use handle::{Deaths, Posted, Shared};
 
 use crate::health::{BEAT, Beating};
 use crate::messages::{
-    ActorName, DeadlineKind, Expired, ExpiredBatch, Report, Reports, Snapshot, StartAgain, Unwatch,
-    Watch, WatchAgain,
+    ActorName, CidLease, CidLeaseBatch, DeadlineKind, Expired, ExpiredBatch, LeaseCids, Report,
+    Reports, Snapshot, StartAgain, Unwatch, Watch, WatchAgain,
 };
 use crate::metrics::SupervisorMetrics;
 use crate::registry::LineId;
@@ -113,6 +119,7 @@ impl Supervisor {
             Report::Closed(closed) => Some((closed.id, false)),
             _ => None,
         }));
+        let mut leases = Vec::new();
         for report in batch.reports {
             match report {
                 Report::Opened(line) => match ended.get_mut(&line.id) {
@@ -134,10 +141,13 @@ impl Supervisor {
                 Report::Watch(watch) => self.watch(watch),
                 Report::Unwatch(unwatch) if ended.contains_key(&unwatch.id) => {}
                 Report::Unwatch(unwatch) => self.unwatch(unwatch),
+                Report::LeaseCids(ask) if ended.contains_key(&ask.parent) => {}
+                Report::LeaseCids(ask) => leases.extend(self.lease(ask)),
             }
         }
         ended.clear();
         self.ended = ended;
+        self.answer(batch.worker, leases);
     }
 
     fn watch(&mut self, watch: Watch) {
@@ -170,6 +180,30 @@ impl Supervisor {
         }
     }
 
+    /// Grants a lease (M08): `None` when the parent is gone, or has every number that it may use.
+    fn lease(&self, ask: LeaseCids) -> Option<CidLease> {
+        let granted = self.shared.registry.get(ask.parent).and_then(|parent| {
+            let (first, last) = lease_behind(parent.cids_leased(), ask.most)?;
+            parent.set_cids_leased(last);
+            self.metrics.cids_leased.inc_by(u64::from(last - first) + 1);
+            Some(CidLease { parent: ask.parent, first, last })
+        });
+        if granted.is_none() {
+            self.metrics.stale.inc();
+        }
+        granted
+    }
+
+    /// Sends a worker what its parents were granted. The marks stand already: a worker whose actor
+    /// is started again at this moment finds by them what was sent to the one before.
+    fn answer(&self, worker: u16, leases: Vec<CidLease>) {
+        if !leases.is_empty()
+            && let Some(attached) = self.shared.attached(worker)
+        {
+            attached.leases.do_send(CidLeaseBatch { leases });
+        }
+    }
+
     /// Takes a worker's word as the whole truth about that worker.
     fn replace(&mut self, truth: Snapshot) {
         let lines: HashMap<_, _> = truth.lines.into_iter().map(|line| (line.id, line)).collect();
@@ -187,6 +221,8 @@ impl Supervisor {
         for watch in truth.deadlines {
             self.watch(watch);
         }
+        let leases = truth.leases.into_iter().filter_map(|ask| self.lease(ask)).collect();
+        self.answer(truth.worker, leases);
     }
 
     /// Does what is due.

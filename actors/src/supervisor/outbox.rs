@@ -13,7 +13,7 @@ pub(super) const THIN_OUT: usize = 4096;
 ///
 /// What the supervisor does not take is kept, in order, for the next turn. A batch that grows is
 /// thinned out: of a line that was made and ended in it nothing is left, and of a line's deadlines
-/// only the last. So it is bounded by the lines that live, and those that the supervisor knows.
+/// only the last. A parent has one lease outstanding at most. So it is bounded by the lines that live, and those that the supervisor knows.
 pub struct Outbox {
     worker: u16,
     supervisor: SupervisorHandle,
@@ -82,21 +82,28 @@ impl Outbox {
                 Report::Unwatch(unwatch) => {
                     lines.entry(unwatch.id).or_default().deadline = Some(at);
                 }
+                Report::LeaseCids(ask) => {
+                    lines.entry(ask.parent).or_default();
+                }
             }
         }
         let mut at = 0;
         self.reports.retain(|report| {
-            let (id, deadline) = match report {
-                Report::Opened(line) => (line.id, false),
-                Report::Closed(closed) => (closed.id, false),
-                Report::Watch(watch) => (watch.id, true),
-                Report::Unwatch(unwatch) => (unwatch.id, true),
+            let of_line = |id: LineId| {
+                let last = &lines[&id];
+                !last.closed || !last.opened
             };
-            let last = &lines[&id];
-            let keep = if last.closed {
-                !last.opened && !deadline
-            } else {
-                !deadline || last.deadline == Some(at)
+            let of_deadline = |id: LineId| {
+                let last = &lines[&id];
+                !last.closed && last.deadline == Some(at)
+            };
+            let keep = match report {
+                Report::Opened(line) => of_line(line.id),
+                Report::Closed(closed) => of_line(closed.id),
+                Report::Watch(watch) => of_deadline(watch.id),
+                Report::Unwatch(unwatch) => of_deadline(unwatch.id),
+                // A parent asks once for each lease.
+                Report::LeaseCids(ask) => !lines[&ask.parent].closed,
             };
             at += 1;
             keep

@@ -3,6 +3,7 @@
 mod again;
 mod deadlines;
 mod full;
+mod leases;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,8 +18,8 @@ use tokio::task::LocalSet;
 use super::{Supervisor, SupervisorHandle, now, start};
 use crate::health::Health;
 use crate::messages::{
-    ActorName, Attach, Closed, DeadlineKind, Expired, ExpiredBatch, Report, Reports, Snapshot,
-    StartAgain, Unwatch, Watch, WatchAgain,
+    ActorName, Attach, CidLease, CidLeaseBatch, Closed, DeadlineKind, Expired, ExpiredBatch,
+    LeaseCids, Report, Reports, Snapshot, StartAgain, Unwatch, Watch, WatchAgain,
 };
 use crate::metrics::{ActorKind, Metrics, SupervisorMetrics};
 use crate::registry::{LineId, LineView, Registry};
@@ -27,7 +28,7 @@ use crate::spawn;
 /// Makes the supervisor panic.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Explode;
+pub(super) struct Explode;
 
 impl Handler<Explode> for Supervisor {
     type Result = ();
@@ -41,6 +42,7 @@ impl Handler<Explode> for Supervisor {
 #[derive(Debug, PartialEq)]
 enum Heard {
     Expired(Vec<Expired>),
+    Leases(Vec<CidLease>),
     WatchAgain,
     StartAgain(ActorName),
 }
@@ -50,6 +52,7 @@ enum Heard {
 struct Truth {
     lines: Vec<Arc<LineView>>,
     deadlines: Vec<Watch>,
+    leases: Vec<LeaseCids>,
 }
 
 /// Plays the worker.
@@ -72,6 +75,14 @@ impl Handler<ExpiredBatch> for Worker {
     }
 }
 
+impl Handler<CidLeaseBatch> for Worker {
+    type Result = ();
+
+    fn handle(&mut self, batch: CidLeaseBatch, _: &mut Self::Context) {
+        let _ = self.tell.send(Heard::Leases(batch.leases));
+    }
+}
+
 impl Handler<WatchAgain> for Worker {
     type Result = ();
 
@@ -81,6 +92,7 @@ impl Handler<WatchAgain> for Worker {
             worker: self.index,
             lines: truth.lines.clone(),
             deadlines: truth.deadlines.clone(),
+            leases: truth.leases.clone(),
         });
         let _ = self.tell.send(Heard::WatchAgain);
     }
@@ -166,6 +178,7 @@ fn attach(
     supervisor.attach(Attach {
         worker: index,
         expired: worker.clone().recipient(),
+        leases: worker.clone().recipient(),
         again: worker.clone().recipient(),
         restart: worker.recipient(),
     });
@@ -213,4 +226,9 @@ fn unwatch(number: u64, generation: u32) -> Report {
 
 fn expired(numbers: &[u64]) -> Heard {
     Heard::Expired(numbers.iter().map(|n| Expired { id: id(*n), generation: 1 }).collect())
+}
+
+/// A parent that takes `most` children asks for cids.
+fn lease(number: u64, most: u32) -> Report {
+    Report::LeaseCids(LeaseCids { parent: id(number), most })
 }

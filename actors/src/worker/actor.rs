@@ -14,7 +14,7 @@ use lineway_wire::line::FinishReason;
 use super::Worker;
 use super::desk::Desk;
 use crate::listener::LineLimit;
-use crate::messages::{Attach, ExpiredBatch, StartAgain, WatchAgain};
+use crate::messages::{Attach, CidLeaseBatch, ExpiredBatch, StartAgain, WatchAgain};
 use crate::metrics::ActorKind;
 use crate::net::ListenKey;
 use crate::registry::LineId;
@@ -137,9 +137,12 @@ impl WorkerActor {
         worker.board.supervisor.attach(Attach {
             worker: worker.index,
             expired: address.clone().recipient(),
+            leases: address.clone().recipient(),
             again: address.clone().recipient(),
             restart: address.clone().recipient(),
         });
+        // Those that were sent to the actor before and died with it.
+        worker.lessees.find_lost();
         address
     }
 }
@@ -176,6 +179,16 @@ impl Handler<ExpiredBatch> for WorkerActor {
     fn handle(&mut self, batch: ExpiredBatch, _: &mut Self::Context) {
         for expired in batch.expired {
             self.desk.borrow().worker.expired(expired);
+        }
+    }
+}
+
+impl Handler<CidLeaseBatch> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, batch: CidLeaseBatch, _: &mut Self::Context) {
+        for lease in batch.leases {
+            self.desk.borrow().worker.leased(lease);
         }
     }
 }

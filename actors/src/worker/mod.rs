@@ -3,6 +3,7 @@
 mod actor;
 mod desk;
 mod lag;
+mod leases;
 mod reporter;
 pub mod timers;
 
@@ -13,12 +14,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Addr;
+use actix::{Addr, Recipient};
 use lineway_wire::line::{Direction, FinishReason, LineKind};
 
 pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
 pub use reporter::Reporter;
 pub use timers::Timers;
+
+use leases::Lessees;
 
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
@@ -26,7 +29,7 @@ use crate::health::Health;
 use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
 use crate::listener::LineCount;
 use crate::messages::{
-    CandidateSays, Closed, DeadlineKind, Expired, Finish, Report, Snapshot, WatchAgain,
+    CandidateSays, CidLease, Closed, DeadlineKind, Expired, Finish, Report, Snapshot, WatchAgain,
 };
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
 use crate::net::Network;
@@ -73,6 +76,7 @@ pub struct Worker {
     pub names: RefCell<Rc<dyn Names>>,
     /// By number, so that lines are told things in the same order in every run.
     lines: RefCell<BTreeMap<u64, LiveLine>>,
+    lessees: Lessees,
     numbers: Cell<u64>,
 }
 
@@ -121,6 +125,7 @@ impl Worker {
             network,
             names: RefCell::new(names),
             lines: RefCell::default(),
+            lessees: Lessees::default(),
             numbers: Cell::new(0),
             board,
             metrics,
@@ -249,6 +254,7 @@ impl Worker {
     /// A line's actor is gone.
     pub(crate) fn line_gone(&self, id: LineId) {
         self.lines.borrow_mut().remove(&id.number);
+        self.lessees.left(id);
     }
 
     /// How many lines live here.
@@ -279,6 +285,23 @@ impl Worker {
         }
     }
 
+    /// Enters a mux parent: its leases of cids go to this recipient, until its line is gone (M08).
+    pub fn lessee(&self, id: LineId, recipient: Recipient<CidLease>) {
+        self.lessees.enter(id, recipient);
+    }
+
+    /// Asks for the next lease of a parent that was [entered](Self::lessee) and takes `most`
+    /// children in all. The answer comes as a [`CidLease`], also when the supervisor or the
+    /// worker's actor is started again: the parent never asks twice for one lease.
+    pub fn lease_cids(&self, parent: &Arc<LineView>, most: u32) {
+        self.reporter.report(Report::LeaseCids(self.lessees.ask(parent, most)));
+    }
+
+    /// Passes a lease on to its parent.
+    pub fn leased(&self, lease: CidLease) {
+        self.lessees.pass_on(lease);
+    }
+
     /// Tells a supervisor that was started again of every live line; each line then watches its
     /// deadline again.
     pub fn account(&self) {
@@ -287,6 +310,7 @@ impl Worker {
             worker: self.index,
             lines: lines.values().map(|line| Arc::clone(&line.view)).collect(),
             deadlines: Vec::new(),
+            leases: self.lessees.outstanding(),
         });
         for line in lines.values() {
             line.addr.tell(WatchAgain);

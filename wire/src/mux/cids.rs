@@ -6,6 +6,14 @@ pub const LAST_CID: u32 = u32::MAX - 1;
 /// So many numbers are in one lease, or what is left of them (M08).
 pub const LEASE: u32 = 1024;
 
+/// The lease behind a parent's mark, the greatest number that was ever leased to it: its first and
+/// its last number. `None` when the parent, which takes `most` children in all, has every number
+/// (M08, M09).
+pub fn lease_behind(mark: u32, most: u32) -> Option<(u32, u32)> {
+    let most = most.min(LAST_CID);
+    (mark < most).then(|| (mark + 1, most.min(mark.saturating_add(LEASE))))
+}
+
 /// The numbers of one parent: what was leased, and what of it is used.
 ///
 /// ```text
@@ -102,7 +110,7 @@ const fn half(first: u32, last: u32) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Cids, LAST_CID, LEASE};
+    use super::{Cids, LAST_CID, LEASE, lease_behind};
 
     /// Uses so many numbers.
     fn take(cids: &mut Cids, count: u32) {
@@ -157,6 +165,23 @@ mod tests {
         assert!(!cids.is_spent());
         assert!(cids.granted(1025, 1026));
         assert_eq!([cids.next(), cids.next(), cids.next()], [Some(1025), Some(1026), None]);
+    }
+
+    #[test]
+    fn mux_m08_a_lease_stands_behind_the_mark_and_ends_with_the_capacity() {
+        assert_eq!(lease_behind(1024, LAST_CID), Some((1025, 2048)));
+        assert_eq!(lease_behind(1500, 2000), Some((1501, 2000)));
+        assert_eq!(lease_behind(1999, 2000), Some((2000, 2000)));
+        assert_eq!(lease_behind(2000, 2000), None);
+        assert_eq!(lease_behind(3000, 2000), None);
+    }
+
+    #[test]
+    fn mux_m09_no_lease_has_the_last_number() {
+        let last = 4_294_967_294;
+        assert_eq!(lease_behind(last - 1000, u32::MAX), Some((last - 999, last)));
+        assert_eq!(lease_behind(last, u32::MAX), None);
+        assert_eq!(lease_behind(u32::MAX, u32::MAX), None);
     }
 
     #[test]

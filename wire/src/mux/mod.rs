@@ -17,7 +17,7 @@ mod pool;
 mod reason;
 
 pub use child::{ChildKey, Owner};
-pub use cids::{Cids, LAST_CID, LEASE};
+pub use cids::{Cids, LAST_CID, LEASE, lease_behind};
 pub use frame::{HALF_CLOSE, HEADER_BYTES, Header, MOST_SENT, MOST_WAITING};
 pub use kept::{Kept, KeptPlace, MOST_KEPT};
 pub use parent::{Counts, Event, Limits, MOST_CONTROL, Parent, Side};

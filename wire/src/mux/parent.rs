@@ -282,11 +282,12 @@ impl<T: Owner> Parent<T> {
     }
 
     /// Another transport is on its way, for the children that wait (M14).
-    pub const fn again(&mut self) {
+    pub fn again(&mut self) {
         self.lost = false;
         self.agreed = false;
         if let Side::Client(cids) = &mut self.side {
-            cids.restart();
+            // Its numbers count from 1, and its leases with them (M07).
+            *cids = Cids::new(cids.most());
         }
     }
 

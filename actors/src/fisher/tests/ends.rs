@@ -269,6 +269,7 @@ fn fisher_a_supervisor_that_was_started_again_knows_the_race_and_its_deadline() 
             worker: 0,
             lines: Vec::new(),
             deadlines: Vec::new(),
+            leases: Vec::new(),
         });
         kit.quiet().await;
         metric(&kit, WATCHED, 0);
@@ -291,6 +292,7 @@ fn fisher_c13_a_supervisor_that_says_nothing_costs_one_second() {
             worker: 0,
             lines: Vec::new(),
             deadlines: Vec::new(),
+            leases: Vec::new(),
         });
         kit.pass(Duration::from_millis(5900)).await;
         assert!(!client.is_dropped());

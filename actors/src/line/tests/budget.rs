@@ -107,6 +107,7 @@ fn line_a_supervisor_that_was_started_again_knows_lines_and_deadlines() {
             worker: 0,
             lines: Vec::new(),
             deadlines: Vec::new(),
+            leases: Vec::new(),
         });
         kit.quiet().await;
         assert!(kit.board.registry.is_empty());

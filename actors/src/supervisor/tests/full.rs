@@ -4,10 +4,11 @@ use actix::prelude::*;
 
 use super::super::{CAPACITY, Outbox, Supervisor, SupervisorHandle, now, start};
 use super::{
-    Explode, Heard, House, closed, deadline, expired, id, line, ms, opened, run, unwatch, watch,
+    Explode, Heard, House, closed, deadline, expired, id, lease, line, ms, opened, run, unwatch,
+    watch,
 };
 use crate::health::Health;
-use crate::messages::{Report, Reports};
+use crate::messages::{CidLease, Report, Reports};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 
@@ -147,18 +148,27 @@ fn a_kept_batch_is_thinned_out_to_what_still_matters() {
             "{}",
             outbox.reports.len()
         );
-        for report in [opened(3), closed(2), watch(1, 2, ms(60)), unwatch(1, 2), watch(3, 1, ms(9))]
-        {
+        for report in [
+            lease(2, 5000),
+            opened(3),
+            closed(2),
+            watch(1, 2, ms(60)),
+            unwatch(1, 2),
+            lease(1, 5000),
+            watch(3, 1, ms(9)),
+        ] {
             outbox.push(report);
         }
         outbox.thin_out();
         let texts: Vec<String> = outbox.reports.iter().map(kind_and_number).collect();
-        assert_eq!(texts, ["opened 3", "closed 2", "unwatch 1", "watch 3"]);
+        assert_eq!(texts, ["opened 3", "closed 2", "unwatch 1", "lease 1", "watch 3"]);
         house.truth.borrow_mut().lines = vec![line(id(1)), line(id(2))];
         house.truth.borrow_mut().deadlines = vec![deadline(1, 1, ms(500))];
         assert_eq!(house.hear().await, Heard::WatchAgain);
         house.settle().await;
         assert!(outbox.flush());
+        let lease = CidLease { parent: id(1), first: 1, last: 1024 };
+        assert_eq!(house.hear().await, Heard::Leases(vec![lease]));
         assert_eq!(house.hear().await, expired(&[3]));
         house.silent(ms(1000)).await;
         let ids: Vec<u64> = house.registry.snapshot().iter().map(|l| l.id.number).collect();
@@ -172,5 +182,6 @@ fn kind_and_number(report: &Report) -> String {
         Report::Closed(closed) => format!("closed {}", closed.id.number),
         Report::Watch(watch) => format!("watch {}", watch.id.number),
         Report::Unwatch(unwatch) => format!("unwatch {}", unwatch.id.number),
+        Report::LeaseCids(ask) => format!("lease {}", ask.parent.number),
     }
 }
