@@ -8,10 +8,12 @@ use std::time::Instant;
 
 use actix::prelude::*;
 use lineway_wire::fisher::Loss;
-use lineway_wire::line::FinishReason;
+use lineway_wire::line::{FinishReason, PauseReason};
+use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::select::CandidateId;
 
 use crate::metrics::ActorKind;
+use crate::mux::{Batch, Link};
 use crate::registry::{LineId, LineView};
 
 // ---- lifecycle -------------------------------------------------------------------------------
@@ -46,6 +48,82 @@ pub enum Says {
     /// It ended by itself (C12), and its line for this reason.
     Lost(Loss, FinishReason),
 }
+
+// ---- children of a mux -------------------------------------------------------------------------
+
+/// Which end of a parent's line its child stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// The near end: the child came to a MuxClient.
+    Near,
+    /// The far end: the peer opened the child at a MuxServer.
+    Far,
+}
+
+/// A child tells its parent.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct ChildSays {
+    /// The child.
+    pub key: ChildKey,
+    /// Where it stands.
+    pub face: Face,
+    /// What it says.
+    pub says: ChildWord,
+}
+
+/// What a child says.
+#[derive(Debug)]
+pub enum ChildWord {
+    /// It comes: its first word at a MuxClient (M15).
+    Join(Arc<Link>),
+    /// Payload towards the peer.
+    Payload(Batch),
+    /// Its line takes no payload at the moment (M21).
+    Pause,
+    /// Its line takes payload again (M23).
+    Resume,
+    /// Nothing follows what it sent; it still takes payload (M30, M31).
+    InputEnded,
+    /// Its line is over.
+    Gone(ChildEnd),
+    /// It stood for its reply alone, and too many of its worker do (M31).
+    Evicted,
+}
+
+/// A parent tells a child.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct ParentSays {
+    /// The child.
+    pub key: ChildKey,
+    /// Where it stands.
+    pub face: Face,
+    /// What the parent says.
+    pub says: ParentWord,
+}
+
+/// What a parent says.
+#[derive(Debug)]
+pub enum ParentWord {
+    /// Its Open is out (M15).
+    Est,
+    /// Payload from the peer.
+    Payload(Batch),
+    /// Its source is to stop for this reason (M26, M27).
+    Pause(PauseReason),
+    /// This reason to stop is over.
+    Resume(PauseReason),
+    /// Nothing follows what was delivered; the other direction goes on (M30).
+    InputEnded,
+    /// It is over, behind what was delivered.
+    Finish(ChildEnd),
+}
+
+/// A parent takes no further child: its worker drains.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct TakeNoMore;
 
 // ---- supervision -----------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ impl<T: Owner> Parent<T> {
     }
 
     /// The next payload for a line: to whom, and what. Whatever has no room is asked again after
-    /// [`Self::has_room`].
+    /// [`Self::has_room`]. The child is still there: [`Self::owner`] has it.
     pub fn poll_delivery(
         &mut self,
         now: Instant,
@@ -187,7 +187,13 @@ impl<T: Owner> Parent<T> {
                 continue;
             };
             child.in_due = false;
-            if child.local_paused || child.queue.is_empty() {
+            if child.queue.is_empty() {
+                // All before it was handed out with the call before this one.
+                self.tell_end(key);
+                self.sweep(key);
+                continue;
+            }
+            if child.local_paused {
                 continue;
             }
             let Some(room) = child.owner.as_ref().map(Owner::room).filter(|room| *room > 0) else {
@@ -197,6 +203,8 @@ impl<T: Owner> Parent<T> {
             let taken = child.queue.len().min(room);
             if taken == child.queue.len() {
                 std::mem::swap(&mut payload, &mut child.queue);
+                child.in_due = true;
+                self.due.push_back(key);
             } else {
                 child.queue.move_front(taken, &mut payload, pool);
             }
@@ -204,8 +212,6 @@ impl<T: Owner> Parent<T> {
             self.undelivered(key, taken);
             self.mind_flow(key);
             self.deliver(key);
-            self.tell_end(key);
-            self.sweep(key);
             return Some((key, payload));
         }
         None
