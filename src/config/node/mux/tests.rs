@@ -5,7 +5,7 @@ use lineway_actors::settings::{
 };
 use lineway_wire::units::{ByteCount, Millis};
 
-use crate::config::{LoadOptions, parse};
+use crate::config::{LoadOptions, node, parse};
 
 const FIXED: &str = "mode = \"fixed-connections-count\"\nper-worker-connections-count = 2";
 
@@ -367,4 +367,46 @@ fn case_m20_a_misspelt_setting_of_a_mux_names_the_right_one() {
     );
     let lines = wrong(&pair(FIXED, "").replace("\"MuxServer\"", "\"MuxSever\""));
     assert!(lines.len() == 1 && lines[0].contains("did you mean `MuxServer`?"), "{lines:?}");
+}
+
+#[test]
+fn mux_the_page_has_every_setting_with_its_default() {
+    const PAGE: &str = include_str!("../../../../docs/nodes/mux.md");
+    let row = |name: &str| {
+        let begin = format!("| `{name}` |");
+        let row = PAGE.lines().find(|line| line.starts_with(&begin)).expect(name);
+        row.split('|').map(str::trim).collect::<Vec<_>>()
+    };
+    let names = |kind| {
+        let (_, names) = node::setting_names().into_iter().find(|(name, _)| *name == kind).unwrap();
+        names
+    };
+    let [client, server] = [names("MuxClient"), names("MuxServer")];
+    for name in client.iter().chain(&server) {
+        if *name == super::DURATION_MS {
+            assert!(row(super::DURATION)[4].contains(name));
+            continue;
+        }
+        let owner = match (client.contains(name), server.contains(name)) {
+            (true, true) => "both",
+            (true, false) => "client",
+            _ => "server",
+        };
+        assert!(row(name)[2].starts_with(owner), "{name}");
+    }
+    let MuxServerSettings { mux, max_children } = MuxServerSettings::default();
+    let MuxClientSettings { parent_retry, .. } =
+        MuxClientSettings::new(MuxMode::Counter { connection_capacity: 1 });
+    for (name, default) in [
+        ("max-children", u64::from(max_children)),
+        ("parent-retry-ms", parent_retry.get()),
+        ("child-buffer-limit", mux.child_buffer_limit.get()),
+        ("child-buffer-resume-threshold", mux.child_buffer_resume_threshold.get()),
+        ("child-stall-timeout-ms", mux.child_stall_timeout.get()),
+        ("parent-buffer-limit", mux.parent_buffer_limit.map_or(0, ByteCount::get)),
+        ("half-close-timeout-ms", mux.half_close_timeout.get()),
+    ] {
+        assert_eq!(row(name)[3], default.to_string(), "{name}");
+    }
+    assert_eq!(row("half-close")[3], mux.half_close.to_string());
 }
