@@ -132,6 +132,53 @@ fn case_m20_each_misspelt_setting_names_the_nearest_right_one() {
 }
 
 #[test]
+fn mux_mode_a_client_of_before_there_were_modes_is_told_what_to_write() {
+    let output = lineway(&["check", "--config", "wrong/mux.toml"]);
+    let messages = text(&output.stderr);
+    let told = messages.lines().find(|line| line.contains("node \"old\"")).expect(&messages);
+    for part in [
+        "settings.mode: missing",
+        "\"timer\", \"counter\", \"fixed-connections-count\"",
+        "write mode =",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn mux_frames_that_nobody_reads_are_told_at_the_link_that_leads_there() {
+    let file = fs::read_to_string("tests/config/right/mux.toml").unwrap();
+    for (right, wrong_next, node, trouble) in [
+        (
+            "next = \"race\"",
+            "next = \"service\"",
+            "mux",
+            "an EchoServer, which can not read the frames",
+        ),
+        (
+            "next = \"race\"",
+            "next = \"proof\"",
+            "mux",
+            "a ConnectionFisherServer, which can not read",
+        ),
+        ("next = \"inner-mux\"", "next = \"inner-demux\"", "inner-race", "the probe of"),
+        (
+            "next = \"inner-race\"",
+            "next = \"inner-demux\"",
+            "tester",
+            "needs the frames of a MuxClient",
+        ),
+    ] {
+        let messages = wrong(&file.replace(right, wrong_next));
+        let lines = problem_lines(&messages);
+        let told = lines.iter().any(|line| {
+            line.contains(&format!("node \"{node}\", next: ")) && line.contains(trouble)
+        });
+        assert!(told, "{trouble} in\n{messages}");
+    }
+}
+
+#[test]
 fn a_file_that_can_not_be_read_is_named() {
     for path in ["nowhere.toml", "wrong"] {
         let output = lineway(&["check", "--config", path]);
@@ -229,8 +276,10 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "right/every-setting.toml",
         "right/names.toml",
         "right/fisher.toml",
+        "right/mux.toml",
         "wrong/misspelt.toml",
         "wrong/fisher.toml",
+        "wrong/mux.toml",
     ];
     let edit =
         (any::<prop::sample::Index>(), 0..12_usize, prop::collection::vec(any::<u8>(), 0..4));

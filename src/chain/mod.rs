@@ -3,7 +3,11 @@
 //! A node type says which kind of traffic it takes from the node before it and which it gives to
 //! `next`. Everything else follows: what takes nothing starts a chain, what gives nothing ends one,
 //! and neighbours fit when what one gives is what the other takes.
+//!
+//! Between the two ends of a mux or of a fisher pair the bytes are not those of the lines: what one
+//! end puts around them the other one takes off, so nodes far from each other have to fit too.
 
+mod layers;
 mod tree;
 
 pub use tree::{describe, tree};
@@ -40,35 +44,65 @@ pub struct Shape {
     pub takes: Option<Traffic>,
     /// What it gives to `next`; `None` ends a chain.
     pub gives: Option<Traffic>,
+    /// What it does to the bytes that pass.
+    pub bytes: Bytes,
+}
+
+/// What a node does to the bytes that pass it, as far as other nodes must fit to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// Nothing: brings them from outside, passes them on or carries them out, whatever they are.
+    Any,
+    /// Makes bytes of its own, or reads those that arrive.
+    Own,
+    /// Puts something around them.
+    Adds(Layer),
+    /// Takes off what another node put around them.
+    Removes(Layer),
+}
+
+/// What a node puts around the bytes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The frames of a mux.
+    Frames,
+    /// The probe of a fisher.
+    Probe,
+}
+
+impl Shape {
+    const fn start(name: &'static str, bytes: Bytes) -> Self {
+        Self { name, takes: None, gives: Some(Traffic::Bytes), bytes }
+    }
+
+    const fn inside(name: &'static str, bytes: Bytes) -> Self {
+        Self { name, takes: Some(Traffic::Bytes), gives: Some(Traffic::Bytes), bytes }
+    }
+
+    const fn end(name: &'static str, bytes: Bytes) -> Self {
+        Self { name, takes: Some(Traffic::Bytes), gives: None, bytes }
+    }
 }
 
 /// `TcpListener`: starts a chain.
-pub const TCP_LISTENER: Shape =
-    Shape { name: "TcpListener", takes: None, gives: Some(Traffic::Bytes) };
+pub const TCP_LISTENER: Shape = Shape::start("TcpListener", Bytes::Any);
 /// `TcpConnector`: ends a chain.
-pub const TCP_CONNECTOR: Shape =
-    Shape { name: "TcpConnector", takes: Some(Traffic::Bytes), gives: None };
+pub const TCP_CONNECTOR: Shape = Shape::end("TcpConnector", Bytes::Any);
 /// `EchoServer`: ends a chain.
-pub const ECHO_SERVER: Shape =
-    Shape { name: "EchoServer", takes: Some(Traffic::Bytes), gives: None };
+pub const ECHO_SERVER: Shape = Shape::end("EchoServer", Bytes::Own);
 /// `TesterClient`: starts a chain.
-pub const TESTER_CLIENT: Shape =
-    Shape { name: "TesterClient", takes: None, gives: Some(Traffic::Bytes) };
+pub const TESTER_CLIENT: Shape = Shape::start("TesterClient", Bytes::Own);
 /// `TesterServer`: ends a chain.
-pub const TESTER_SERVER: Shape =
-    Shape { name: "TesterServer", takes: Some(Traffic::Bytes), gives: None };
+pub const TESTER_SERVER: Shape = Shape::end("TesterServer", Bytes::Own);
 /// `ConnectionFisherClient`: stands inside a chain.
-pub const FISHER_CLIENT: Shape = Shape {
-    name: "ConnectionFisherClient",
-    takes: Some(Traffic::Bytes),
-    gives: Some(Traffic::Bytes),
-};
+pub const FISHER_CLIENT: Shape = Shape::inside("ConnectionFisherClient", Bytes::Adds(Layer::Probe));
 /// `ConnectionFisherServer`: stands inside a chain.
-pub const FISHER_SERVER: Shape = Shape {
-    name: "ConnectionFisherServer",
-    takes: Some(Traffic::Bytes),
-    gives: Some(Traffic::Bytes),
-};
+pub const FISHER_SERVER: Shape =
+    Shape::inside("ConnectionFisherServer", Bytes::Removes(Layer::Probe));
+/// `MuxClient`: stands inside a chain.
+pub const MUX_CLIENT: Shape = Shape::inside("MuxClient", Bytes::Adds(Layer::Frames));
+/// `MuxServer`: stands inside a chain.
+pub const MUX_SERVER: Shape = Shape::inside("MuxServer", Bytes::Removes(Layer::Frames));
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +167,15 @@ pub enum Fault {
         /// The node that takes.
         next: usize,
     },
+    /// `next` can not read what arrives there from a node further back.
+    WrongBytes {
+        /// The node whose `next` it is.
+        node: usize,
+        /// The node that can not read it.
+        next: usize,
+        /// The node that it comes from; may be `node` itself.
+        from: usize,
+    },
     /// The node must be some node's `next`, and is not.
     Unreached {
         /// The node that no chain leads to.
@@ -179,21 +222,27 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
     }
 
     let loops = loops(&follower);
+    let mut sound = follower.clone();
     for (node, next) in follower.iter().enumerate() {
         let Some(next) = *next else { continue };
         let (from, to) = (links[node].shape, links[next].shape);
-        if let Some(nodes) = loops.iter().find(|nodes| nodes.last() == Some(&node)) {
-            faults.push(Fault::Loop { node, nodes: nodes.clone() });
+        let fault = if let Some(nodes) = loops.iter().find(|nodes| nodes.last() == Some(&node)) {
+            Fault::Loop { node, nodes: nodes.clone() }
         } else if from.is_some_and(|shape| shape.gives.is_none()) {
-            faults.push(Fault::NextOfEnd { node });
+            Fault::NextOfEnd { node }
         } else if to.is_some_and(|shape| shape.takes.is_none()) {
-            faults.push(Fault::NextIsStart { node, next });
+            Fault::NextIsStart { node, next }
         } else if let (Some(from), Some(to)) = (from, to)
             && from.gives != to.takes
         {
-            faults.push(Fault::Misfit { node, next });
-        }
+            Fault::Misfit { node, next }
+        } else {
+            continue;
+        };
+        faults.push(fault);
+        sound[node] = None;
     }
+    faults.extend(layers::faults(links, &sound));
 
     let must_be_reached =
         |link: &Link<'_>| link.name.is_some() && link.shape.is_some_and(|s| s.takes.is_some());

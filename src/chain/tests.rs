@@ -1,11 +1,11 @@
 use super::{
-    ECHO_SERVER, Fault, Link, Next, Shape, TCP_CONNECTOR, TCP_LISTENER, TESTER_CLIENT, Traffic,
-    check,
+    Bytes, ECHO_SERVER, FISHER_CLIENT, FISHER_SERVER, Fault, Link, MUX_CLIENT, MUX_SERVER, Next,
+    Shape, TCP_CONNECTOR, TCP_LISTENER, TESTER_CLIENT, TESTER_SERVER, Traffic, check,
 };
 
-const MIDDLE: Shape =
-    Shape { name: "Middle", takes: Some(Traffic::Bytes), gives: Some(Traffic::Bytes) };
-const SIP_END: Shape = Shape { name: "SipEnd", takes: Some(Traffic::Sip), gives: None };
+const MIDDLE: Shape = Shape::inside("Middle", Bytes::Any);
+const SIP_END: Shape =
+    Shape { name: "SipEnd", takes: Some(Traffic::Sip), gives: None, bytes: Bytes::Own };
 
 fn link<'a>(name: &'a str, shape: &'a Shape, next: &'a str) -> Link<'a> {
     let next = if next.is_empty() { Next::Nobody } else { Next::To(next) };
@@ -121,4 +121,142 @@ fn a_long_chain_is_checked_without_recursion() {
     links.truncate(500);
     links.push(link(&names[500], &ECHO_SERVER, ""));
     assert_eq!(faults(&links), []);
+}
+
+/// One chain of these nodes, in order.
+fn chain(shapes: &[&'static Shape]) -> Vec<Fault> {
+    let names: Vec<String> = (0..=shapes.len()).map(|n| format!("n{n}")).collect();
+    let next = |n: usize| if n + 1 < shapes.len() { names[n + 1].as_str() } else { "" };
+    let links: Vec<_> =
+        shapes.iter().enumerate().map(|(n, shape)| link(&names[n], shape, next(n))).collect();
+    faults(&links)
+}
+
+const IN: &Shape = &TCP_LISTENER;
+const OUT: &Shape = &TCP_CONNECTOR;
+const ECHO: &Shape = &ECHO_SERVER;
+const TESTER: &Shape = &TESTER_CLIENT;
+const TESTED: &Shape = &TESTER_SERVER;
+const MUX: &Shape = &MUX_CLIENT;
+const DEMUX: &Shape = &MUX_SERVER;
+const RACE: &Shape = &FISHER_CLIENT;
+const PROOF: &Shape = &FISHER_SERVER;
+
+#[test]
+fn mux_frames_go_to_a_mux_server_or_out_of_the_process() {
+    for right in [
+        &[IN, MUX, OUT][..],
+        &[IN, DEMUX, OUT],
+        &[IN, DEMUX, ECHO],
+        &[TESTER, MUX, DEMUX, TESTED],
+        &[IN, MUX, &MIDDLE, DEMUX, ECHO],
+        // A fisher pair around the mux, inside it, and on one host of two.
+        &[TESTER, RACE, MUX, DEMUX, PROOF, TESTED],
+        &[IN, MUX, RACE, PROOF, DEMUX, ECHO],
+        &[IN, MUX, RACE, OUT],
+        &[IN, PROOF, DEMUX, OUT],
+        &[IN, RACE, MUX, OUT],
+        &[IN, DEMUX, PROOF, OUT],
+        // A relay, and a mux inside another one.
+        &[IN, DEMUX, MUX, OUT],
+        &[IN, MUX, MUX, DEMUX, DEMUX, ECHO],
+        &[IN, DEMUX, DEMUX, ECHO],
+    ] {
+        assert_eq!(chain(right), [], "{right:?}");
+    }
+}
+
+#[test]
+fn mux_frames_that_arrive_at_another_node_are_a_fault() {
+    for (wrong, from, next) in [
+        (&[IN, MUX, ECHO][..], 1, 2),
+        (&[TESTER, MUX, TESTED], 1, 2),
+        (&[IN, MUX, RACE, ECHO], 1, 3),
+        (&[IN, MUX, RACE, PROOF, ECHO], 1, 4),
+        (&[IN, MUX, PROOF, DEMUX, ECHO], 1, 2),
+        (&[IN, RACE, MUX, PROOF, DEMUX, ECHO], 2, 3),
+        // The inner of two ends is there, the outer one is not.
+        (&[IN, MUX, MUX, DEMUX, ECHO], 1, 4),
+        (&[IN, MUX, MUX, ECHO], 2, 3),
+        (&[IN, DEMUX, MUX, ECHO], 2, 3),
+    ] {
+        let fault = Fault::WrongBytes { node: next - 1, next, from };
+        assert_eq!(chain(wrong), [fault], "{wrong:?}");
+    }
+}
+
+#[test]
+fn mux_a_server_without_frames_is_a_fault() {
+    for (wrong, from, next) in [
+        (&[TESTER, DEMUX, TESTED][..], 0, 1),
+        (&[TESTER, MUX, DEMUX, DEMUX, TESTED], 0, 3),
+        (&[TESTER, PROOF, DEMUX, TESTED], 0, 2),
+        (&[IN, RACE, DEMUX, OUT], 1, 2),
+        (&[IN, MUX, RACE, DEMUX, OUT], 2, 3),
+        (&[IN, MUX, RACE, DEMUX, PROOF, ECHO], 2, 3),
+    ] {
+        let fault = Fault::WrongBytes { node: next - 1, next, from };
+        assert_eq!(chain(wrong), [fault], "{wrong:?}");
+    }
+}
+
+#[test]
+fn mux_every_way_into_a_server_is_looked_at() {
+    let links = [
+        link("outside", &TCP_LISTENER, "demux"),
+        link("in", &TCP_LISTENER, "mux"),
+        link("mux", &MUX_CLIENT, "demux"),
+        link("tester", &TESTER_CLIENT, "demux"),
+        link("demux", &MUX_SERVER, "echo"),
+        link("echo", &ECHO_SERVER, ""),
+    ];
+    assert_eq!(faults(&links), [Fault::WrongBytes { node: 3, next: 4, from: 3 }]);
+}
+
+#[test]
+fn mux_two_that_meet_before_the_wrong_end_are_one_fault() {
+    let links = [
+        link("a", &TCP_LISTENER, "mux-a"),
+        link("mux-a", &MUX_CLIENT, "mid"),
+        link("b", &TCP_LISTENER, "mux-b"),
+        link("mux-b", &MUX_CLIENT, "mid"),
+        link("mid", &MIDDLE, "echo"),
+        link("echo", &ECHO_SERVER, ""),
+    ];
+    assert_eq!(faults(&links), [Fault::WrongBytes { node: 4, next: 5, from: 1 }]);
+}
+
+#[test]
+fn mux_a_link_that_is_wrong_itself_brings_no_further_faults() {
+    let links = [
+        link("in", &TCP_LISTENER, "mux"),
+        link("mux", &MUX_CLIENT, "proof"),
+        link("proof", &FISHER_SERVER, "mux"),
+    ];
+    let told = [
+        Fault::Loop { node: 2, nodes: vec![1, 2] },
+        Fault::WrongBytes { node: 1, next: 2, from: 1 },
+    ];
+    assert_eq!(faults(&links), told);
+    let round = [link("in", &TCP_LISTENER, "mux"), link("mux", &MUX_CLIENT, "mux")];
+    assert_eq!(faults(&round), [Fault::Loop { node: 1, nodes: vec![1] }]);
+    let unknown = [
+        link("in", &TCP_LISTENER, "mux"),
+        link("mux", &MUX_CLIENT, "what"),
+        Link { name: Some("what"), shape: None, next: Next::To("echo") },
+        link("echo", &ECHO_SERVER, ""),
+    ];
+    assert_eq!(faults(&unknown), []);
+    assert_eq!(chain(&[IN, MUX, OUT, ECHO]), [Fault::NextOfEnd { node: 2 }]);
+    assert_eq!(chain(&[IN, MUX, IN, ECHO]), [Fault::NextIsStart { node: 1, next: 2 }]);
+}
+
+#[test]
+fn case_t14_a_mux_stands_between_two_nodes() {
+    for shape in [MUX, DEMUX] {
+        let links = [link("in", IN, "mid"), link("mid", shape, "")];
+        assert_eq!(faults(&links), [Fault::MissingNext { node: 1 }]);
+        let links = [link("mid", shape, "out"), link("out", OUT, "")];
+        assert_eq!(faults(&links), [Fault::Unreached { node: 0 }]);
+    }
 }

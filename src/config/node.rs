@@ -10,10 +10,11 @@ use toml::de::DeTable;
 use super::problem::{Problem, visible};
 use super::reader::{Place, Reading, Table, did_you_mean, shortened};
 use super::{AdminSettings, LoadOptions, listen};
-use crate::chain::{self, Fault, Link, Next, Shape};
+use crate::chain::{self, Bytes, Fault, Layer, Link, Next, Shape};
 use crate::suggest::nearest;
 
 mod fisher;
+mod mux;
 mod tcp;
 mod tester;
 
@@ -36,7 +37,7 @@ struct NodeType {
 }
 
 /// Every node type.
-const TYPES: [NodeType; 7] = [
+const TYPES: [NodeType; 9] = [
     NodeType { shape: &chain::TCP_LISTENER, read: tcp::listener },
     NodeType { shape: &chain::TCP_CONNECTOR, read: tcp::connector },
     NodeType { shape: &chain::ECHO_SERVER, read: |_| Some(NodeSettings::EchoServer) },
@@ -44,6 +45,8 @@ const TYPES: [NodeType; 7] = [
     NodeType { shape: &chain::TESTER_SERVER, read: |table| Some(tester::server(table)) },
     NodeType { shape: &chain::FISHER_CLIENT, read: |table| Some(fisher::client(table)) },
     NodeType { shape: &chain::FISHER_SERVER, read: |table| Some(fisher::server(table)) },
+    NodeType { shape: &chain::MUX_CLIENT, read: mux::client },
+    NodeType { shape: &chain::MUX_SERVER, read: |table| Some(mux::server(table)) },
 ];
 
 impl NodeType {
@@ -349,6 +352,30 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
                 kind(node),
             );
             at_next(node, what)
+        }
+        Fault::WrongBytes { node, next, from } => {
+            let shape = drafts[from].kind.map(|kind| kind.shape);
+            let sender = shape.map_or("node", |shape| shape.name);
+            let sender = format!("the {sender} {}", shortened(&format!("{:?}", name(from))));
+            let (trouble, help) = match shape.map(|shape| shape.bytes) {
+                Some(Bytes::Adds(Layer::Frames)) => (
+                    format!("which can not read the frames of {sender}"),
+                    "a MuxServer reads them, a TcpConnector carries them to one",
+                ),
+                Some(Bytes::Adds(Layer::Probe)) => (
+                    format!("which can not read the probe of {sender}"),
+                    "put a ConnectionFisherServer between",
+                ),
+                _ => (
+                    format!("which needs the frames of a MuxClient; {sender} sends none"),
+                    "put a MuxClient between",
+                ),
+            };
+            let what = format!("{}, {}, {trouble}", written(node), kind(next));
+            let mut problem = at_next(node, what);
+            problem.label = Some(help.to_owned());
+            problem.help = problem.label.clone();
+            problem
         }
         Fault::Unreached { node } => {
             let draft = &drafts[node];

@@ -163,6 +163,37 @@ impl<'a> Value<'a> {
         range.contains(&number).then(|| format!("write {number} without quotes"))
     }
 
+    /// A time in milliseconds, from `least` to a year.
+    pub(super) fn millis(&self, least: i64) -> Option<Millis> {
+        let number = self.measured("milliseconds", least..=LONGEST_MS, &TIME_UNITS)?;
+        Some(Millis::new(number))
+    }
+
+    /// A number of bytes, from `least` to 1 GiB.
+    pub(super) fn bytes(&self, least: i64) -> Option<ByteCount> {
+        let number = self.measured("bytes", least..=MOST_BYTES, &SIZE_UNITS)?;
+        Some(ByteCount::new(number))
+    }
+
+    /// A number of the range, in the smallest of these units.
+    fn measured(
+        &self,
+        thing: &str,
+        range: RangeInclusive<i64>,
+        units: &[(&str, i64)],
+    ) -> Option<u64> {
+        if let Some(number) = self.as_integer().filter(|number| range.contains(number)) {
+            return Some(number.unsigned_abs());
+        }
+        let help = self.text().and_then(|text| with_unit(text, units));
+        let help = help.filter(|number| range.contains(number));
+        self.wrong_but(
+            &format!("{thing}, number ({} to {})", range.start(), range.end()),
+            help.map(|number| format!("write {number}")),
+        );
+        None
+    }
+
     /// What `read` makes of a string.
     pub(super) fn parsed<T>(
         &self,
@@ -310,37 +341,20 @@ impl<'a> Table<'a> {
 
     /// A time in milliseconds, from `least` to a year.
     pub(super) fn millis(&mut self, name: &'static str, default: u32, least: i64) -> Millis {
-        let default = Millis::new(u64::from(default));
-        let Some(value) = self.get(name) else {
-            return default;
-        };
-        let range = least..=LONGEST_MS;
-        if let Some(number) = value.as_integer().filter(|number| range.contains(number)) {
-            return Millis::new(number.unsigned_abs());
-        }
-        let help = value.text().and_then(|text| with_unit(text, &TIME_UNITS));
-        let help = help.filter(|number| range.contains(number));
-        value.wrong_but(
-            &format!("milliseconds, number ({least} to {LONGEST_MS})"),
-            help.map(|number| format!("write {number}")),
-        );
-        default
+        let written = self.get(name).and_then(|value| value.millis(least));
+        written.unwrap_or(Millis::new(u64::from(default)))
     }
 
     /// A number of bytes, 1 to 1 GiB.
     pub(super) fn bytes(&mut self, name: &'static str) -> Option<(ByteCount, Value<'a>)> {
         let value = self.get(name)?;
-        let range = 1..=MOST_BYTES;
-        if let Some(number) = value.as_integer().filter(|number| range.contains(number)) {
-            return Some((ByteCount::new(number.unsigned_abs()), value));
-        }
-        let help = value.text().and_then(|text| with_unit(text, &SIZE_UNITS));
-        let help = help.filter(|number| range.contains(number));
-        value.wrong_but(
-            &format!("bytes, number (1 to {MOST_BYTES})"),
-            help.map(|number| format!("write {number}")),
-        );
-        None
+        Some((value.bytes(1)?, value))
+    }
+
+    /// Notes that a value is above the setting `name`, which is `most`.
+    pub(super) fn above(&self, value: &Value<'_>, name: &str, most: ByteCount) {
+        let default = if self.has(name) { "" } else { ", its default" };
+        value.wrong(&format!("bytes, not above {name} ({}{default})", most.get()));
     }
 
     /// Notes every key that nobody asked for. `elsewhere` knows where a key belongs instead.

@@ -67,7 +67,13 @@ fn the_built_in_configuration_has_the_defaults_of_the_contract() {
 /// A setting's line in the default configuration can be taken as it is: the comment sign goes.
 #[test]
 fn the_built_in_configuration_shows_every_setting() {
+    // A type that it has no node of, in whole or in comments.
+    const NOT_SHOWN: [&str; 2] = ["MuxClient", "MuxServer"];
     for (kind, names) in node::setting_names() {
+        if NOT_SHOWN.contains(&kind) {
+            assert!(!BUILT_IN.contains(kind), "{kind} is shown");
+            continue;
+        }
         let from = BUILT_IN.find(&format!("type = \"{kind}\"")).expect(kind);
         let section = &BUILT_IN[from..];
         let to = section.find("[[node]]").unwrap_or(section.len());

@@ -98,9 +98,7 @@ fn socket(table: &mut Table<'_>) -> SocketSettings {
         None => LOW.min(ByteCount::new(write_high_water.get().div_ceil(2))),
         Some((bytes, value)) => {
             if *bytes > write_high_water {
-                let high = write_high_water.get();
-                let default = if table.has(HIGH_WATER) { "" } else { ", its default" };
-                value.wrong(&format!("bytes, not above {HIGH_WATER} ({high}{default})"));
+                table.above(value, HIGH_WATER, write_high_water);
             }
             *bytes
         }
