@@ -12,7 +12,7 @@ use lineway_actors::metrics::Metrics;
 const OPEN_LABELS: [&str; 3] = ["node", "worker", "version"];
 
 /// Every type of node.
-const TYPES: [&str; 7] = [
+const TYPES: [&str; 9] = [
     "TcpListener",
     "TcpConnector",
     "EchoServer",
@@ -20,6 +20,8 @@ const TYPES: [&str; 7] = [
     "TesterServer",
     "ConnectionFisherClient",
     "ConnectionFisherServer",
+    "MuxClient",
+    "MuxServer",
 ];
 
 /// One row of the table of metrics.

@@ -33,6 +33,8 @@ closed_set! {
         MainLine = "main-line",
         /// A candidate of a fisher, until the choice.
         ChildLine = "child-line",
+        /// The shared transport under a mux, with its children.
+        MuxParent = "mux-parent",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
         /// The supervisor.
@@ -45,7 +47,7 @@ closed_set! {
 impl ActorKind {
     /// True for actors that are started again when they end by a panic; a line is not.
     pub const fn is_long_lived(self) -> bool {
-        !matches!(self, Self::MainLine | Self::ChildLine)
+        !matches!(self, Self::MainLine | Self::ChildLine | Self::MuxParent)
     }
 }
 

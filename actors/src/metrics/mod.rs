@@ -7,6 +7,7 @@
 
 mod actors;
 mod labels;
+mod mux;
 mod node;
 mod openmetrics;
 mod supervisor;
@@ -25,6 +26,7 @@ pub use labels::{
     AcceptError, ActorKind, DialResult, ProbeFailure, Refused, ReloadResult, SelectionOutcome,
     ServerFirst,
 };
+pub use mux::{ParentMetrics, ParentNow};
 pub use node::NodeMetrics;
 pub use supervisor::SupervisorMetrics;
 pub use worker::WorkerMetrics;

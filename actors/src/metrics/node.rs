@@ -13,6 +13,7 @@ use prometheus::{
 use super::labels::{
     AcceptError, DialResult, ProbeFailure, Refused, SelectionOutcome, ServerFirst,
 };
+use super::mux::{MuxFamilies, MuxMetrics, MuxSide};
 use super::register;
 
 /// Buckets of a dial, in seconds.
@@ -25,36 +26,56 @@ const LIFETIME: [f64; 8] = [0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0, 43200.0
 struct Abilities {
     /// The kinds of lines that it makes.
     lines: &'static [LineKind],
+    /// Whether payload enters and waits in its lines; that of a mux client enters at its children.
+    carries: bool,
     /// Why its lines' sources can be paused.
     pauses: &'static [PauseReason],
     accepts: bool,
     dials: bool,
     fishes: bool,
     answers: bool,
+    muxes: Option<MuxSide>,
 }
 
 impl Abilities {
     fn of(type_name: &str) -> Self {
         let none = Self {
             lines: &[],
+            carries: false,
             pauses: &[],
             accepts: false,
             dials: false,
             fishes: false,
             answers: false,
+            muxes: None,
         };
-        let main = Self { lines: &[LineKind::Main], pauses: &[PauseReason::Queue], ..none };
+        let main =
+            Self { lines: &[LineKind::Main], carries: true, pauses: &[PauseReason::Queue], ..none };
         match type_name {
             "TcpListener" => Self { accepts: true, ..main },
             "TesterClient" => main,
             "TcpConnector" => Self { dials: true, ..none },
             "ConnectionFisherClient" => Self {
                 lines: &[LineKind::Child],
+                carries: true,
                 pauses: &[PauseReason::Queue],
                 fishes: true,
                 ..none
             },
             "ConnectionFisherServer" => Self { answers: true, ..none },
+            "MuxClient" => Self {
+                lines: &[LineKind::Parent],
+                carries: false,
+                muxes: Some(MuxSide::Client),
+                ..none
+            },
+            "MuxServer" => Self {
+                lines: &[LineKind::Child, LineKind::Parent],
+                carries: true,
+                pauses: &PauseReason::ALL,
+                muxes: Some(MuxSide::Server),
+                ..none
+            },
             _ => none,
         }
     }
@@ -72,6 +93,7 @@ pub struct NodeMetrics {
     dials: Option<Dials>,
     fishing: Option<FishingMetrics>,
     probing: Option<ProbingMetrics>,
+    pub(super) mux: Option<MuxMetrics>,
 }
 
 /// The lines of one kind.
@@ -267,6 +289,7 @@ pub(super) struct NodeFamilies {
     fishing: IntGaugeVec,
     probe_failures: IntCounterVec,
     server_first: IntCounterVec,
+    mux: MuxFamilies,
 }
 
 impl NodeFamilies {
@@ -372,6 +395,7 @@ impl NodeFamilies {
                 "What came first behind an answered probe: a payload, the time to dial without one, or the end.",
                 &["node", "result"],
             ),
+            mux: MuxFamilies::new(registry),
         }
     }
 
@@ -388,7 +412,7 @@ impl NodeFamilies {
                 }),
             })
         });
-        let traffic = (!abilities.lines.is_empty()).then(|| Traffic {
+        let traffic = abilities.carries.then(|| Traffic {
             payload: Direction::ALL
                 .map(|direction| self.payload.with_label_values(&[node, direction.as_str()])),
             queued: self.queued.with_label_values(&[node]),
@@ -433,6 +457,7 @@ impl NodeFamilies {
                 first: ServerFirst::ALL
                     .map(|result| self.server_first.with_label_values(&[node, result.as_str()])),
             }),
+            mux: abilities.muxes.map(|side| self.mux.node(node, side)),
         }
     }
 
@@ -479,5 +504,6 @@ impl NodeFamilies {
         for result in ServerFirst::ALL {
             let _ = self.server_first.remove_label_values(&[node, result.as_str()]);
         }
+        self.mux.remove(node);
     }
 }

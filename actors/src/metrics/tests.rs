@@ -10,6 +10,7 @@ use crate::health::Health;
 
 use super::{AcceptError, ActorKind, DialResult, Metrics, Refused};
 
+mod mux;
 mod strict;
 
 use strict::{Format, Page};
@@ -70,7 +71,19 @@ fn case_m01_traffic_makes_no_series_and_ten_nodes_stay_under_500_lines() {
     ];
     let mut listeners = mixed.map(|(name, _)| (name, "TcpListener"));
     listeners[9].1 = "TcpConnector";
-    for (nodes, workers) in [(mixed, 8), (listeners, 2)] {
+    let muxes = [
+        ("a", "TcpListener"),
+        ("b", "MuxClient"),
+        ("c", "TcpConnector"),
+        ("d", "TcpListener"),
+        ("e", "ConnectionFisherServer"),
+        ("f", "MuxServer"),
+        ("g", "TcpConnector"),
+        ("h", "ConnectionFisherServer"),
+        ("i", "EchoServer"),
+        ("j", "TesterServer"),
+    ];
+    for (nodes, workers) in [(mixed, 8), (listeners, 2), (muxes, 2)] {
         let metrics = service(&nodes, workers);
         let before = text(&metrics).series();
         for _ in 0..1000 {
@@ -241,6 +254,14 @@ fn case_m07_each_counter_moves_by_what_was_counted() {
     assert_eq!(value("lineway_worker_lag_seconds_count", &[("worker", "0")]), 1);
 }
 
+/// The families in which a node has series.
+fn families<'a>(page: &'a Page, node: &str) -> BTreeSet<&'a str> {
+    let has = |f: &&strict::Family| {
+        f.samples.iter().any(|s| s.labels.get("node").is_some_and(|n| n == node))
+    };
+    page.families.iter().filter(has).map(|f| f.name.as_str()).collect()
+}
+
 #[test]
 fn a_node_has_only_the_series_of_what_it_can_do() {
     let metrics = service(
@@ -248,12 +269,7 @@ fn a_node_has_only_the_series_of_what_it_can_do() {
         0,
     );
     let page = text(&metrics);
-    let families = |node: &str| -> BTreeSet<&str> {
-        let has = |f: &&strict::Family| {
-            f.samples.iter().any(|s| s.labels.get("node").is_some_and(|n| n == node))
-        };
-        page.families.iter().filter(has).map(|f| f.name.as_str()).collect()
-    };
+    let families = |node| families(&page, node);
     let lines = BTreeSet::from([
         "lineway_lines_open",
         "lineway_lines_opened_total",
@@ -280,7 +296,16 @@ fn the_series_of_a_forgotten_node_go_away() {
     let metrics = service(&[("a", "TcpListener")], 1);
     let before = text(&metrics).series();
     let name = Arc::from("b");
-    for type_name in ["TcpListener", "TcpConnector", "TesterClient", "EchoServer"] {
+    for type_name in [
+        "TcpListener",
+        "TcpConnector",
+        "TesterClient",
+        "EchoServer",
+        "ConnectionFisherClient",
+        "ConnectionFisherServer",
+        "MuxClient",
+        "MuxServer",
+    ] {
         let node = metrics.node(&name, type_name);
         assert!(Arc::ptr_eq(&node, &metrics.node(&name, type_name)));
         metrics.forget_node("b");

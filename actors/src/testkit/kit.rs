@@ -29,13 +29,21 @@ const DESCRIPTORS: i64 = 1000;
 const REPORTED: Duration = Duration::from_millis(10);
 
 /// What is 0 when no line lives.
-const LEFT: [&str; 6] = [
+const LEFT: [&str; 14] = [
     "lineway_lines_open{",
     "lineway_queued_bytes{",
     "lineway_fisher_queued_bytes{",
     "lineway_deadlines_pending{",
     r#"lineway_actors_alive{kind="main-line"}"#,
     r#"lineway_actors_alive{kind="child-line"}"#,
+    r#"lineway_actors_alive{kind="mux-parent"}"#,
+    "lineway_mux_parents_open{",
+    "lineway_mux_parents_exhausted{",
+    "lineway_mux_children_open{",
+    "lineway_mux_children_paused{",
+    "lineway_mux_queued_bytes{",
+    "lineway_mux_cids_leased{",
+    "lineway_mux_cids_used{",
 ];
 
 /// One worker with a real supervisor, on the thread of the test.
@@ -171,8 +179,8 @@ impl Kit {
         ))
     }
 
-    /// Waits until reported, and asserts that nothing is left: no line, main or candidate,
-    /// no actor of one, no queued byte, no descriptor, no deadline, no timer.
+    /// Waits until reported, and asserts that nothing is left: no line of any kind, no actor of
+    /// one, no child of a mux, no cid, no queued byte, no descriptor, no deadline, no timer.
     ///
     /// # Panics
     /// When something is left.

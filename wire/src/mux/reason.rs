@@ -75,19 +75,15 @@ pub enum ChildEnd {
     MaxChildren,
     /// An operator closed it.
     Admin,
-    /// Nothing moved on its line for the idle time (T06).
-    Idle,
-    /// Another time limit of its line was over.
-    Timeout,
-    /// What stands before or behind it spoke its protocol wrongly.
-    ProtocolError,
+    /// Its own line ended for another reason of its own, such as idleness (L08 says which).
+    LineEnded,
     /// The actor of its line, or of its parent, panicked.
     Panic,
 }
 
 impl ChildEnd {
     /// Every reason, in the order of the metrics.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 15] = [
         Self::Finished,
         Self::PeerClosed,
         Self::Refused,
@@ -101,9 +97,7 @@ impl ChildEnd {
         Self::Drain,
         Self::MaxChildren,
         Self::Admin,
-        Self::Idle,
-        Self::Timeout,
-        Self::ProtocolError,
+        Self::LineEnded,
         Self::Panic,
     ];
 
@@ -123,11 +117,20 @@ impl ChildEnd {
             Self::Drain => "drain",
             Self::MaxChildren => "max-children",
             Self::Admin => "admin",
-            Self::Idle => "idle",
-            Self::Timeout => "timeout",
-            Self::ProtocolError => "protocol-error",
+            Self::LineEnded => "line-ended",
             Self::Panic => "panic",
         }
+    }
+
+    /// True when a child of a MuxClient can end so: what is refused behind the server comes as
+    /// Close, and only a server has `max-children`.
+    pub const fn on_client(self) -> bool {
+        !matches!(self, Self::Refused | Self::MaxChildren)
+    }
+
+    /// True when a child of a MuxServer can end so: M14 and M31 are a client's.
+    pub const fn on_server(self) -> bool {
+        !matches!(self, Self::HalfCloseTimeout | Self::HalfCloseLimit | Self::ParentFailed)
     }
 
     /// The end of a child whose own line ended by itself for this reason (M18).
@@ -135,10 +138,10 @@ impl ChildEnd {
         match line {
             FinishReason::PeerFinished => Self::Finished,
             FinishReason::ConnectFailed => Self::Refused,
-            FinishReason::Timeout => Self::Timeout,
-            FinishReason::Idle => Self::Idle,
-            FinishReason::Overflow => Self::Overflow,
-            FinishReason::ProtocolError => Self::ProtocolError,
+            FinishReason::Timeout
+            | FinishReason::Idle
+            | FinishReason::Overflow
+            | FinishReason::ProtocolError => Self::LineEnded,
             FinishReason::Drain => Self::Drain,
             FinishReason::Admin => Self::Admin,
             FinishReason::Panic => Self::Panic,
@@ -148,18 +151,18 @@ impl ChildEnd {
     /// What the child's own line is told when the mux ends it.
     pub const fn finish_reason(self) -> FinishReason {
         match self {
-            Self::Finished | Self::PeerClosed | Self::Reset | Self::ParentLost => {
-                FinishReason::PeerFinished
-            }
+            Self::Finished
+            | Self::PeerClosed
+            | Self::Reset
+            | Self::ParentLost
+            | Self::LineEnded => FinishReason::PeerFinished,
             Self::Refused | Self::ParentFailed => FinishReason::ConnectFailed,
             Self::Overflow | Self::Stalled | Self::HalfCloseLimit | Self::MaxChildren => {
                 FinishReason::Overflow
             }
-            Self::HalfCloseTimeout | Self::Timeout => FinishReason::Timeout,
+            Self::HalfCloseTimeout => FinishReason::Timeout,
             Self::Drain => FinishReason::Drain,
             Self::Admin => FinishReason::Admin,
-            Self::Idle => FinishReason::Idle,
-            Self::ProtocolError => FinishReason::ProtocolError,
             Self::Panic => FinishReason::Panic,
         }
     }
@@ -277,7 +280,21 @@ mod tests {
     #[test]
     fn line_l08_a_line_that_ends_its_child_is_called_what_it_would_be_told() {
         for reason in FinishReason::ALL {
-            assert_eq!(ChildEnd::of(reason).finish_reason(), reason);
+            let end = ChildEnd::of(reason);
+            let same = end == ChildEnd::LineEnded || end.finish_reason() == reason;
+            assert!(same, "{reason} is {end:?}");
         }
+    }
+
+    #[test]
+    fn each_side_of_a_mux_has_the_ends_that_the_other_can_not_have() {
+        let only = |side: fn(ChildEnd) -> bool, other: fn(ChildEnd) -> bool| {
+            let ends = ChildEnd::ALL.into_iter().filter(|end| side(*end) && !other(*end));
+            ends.collect::<Vec<_>>()
+        };
+        let client = [ChildEnd::HalfCloseTimeout, ChildEnd::HalfCloseLimit, ChildEnd::ParentFailed];
+        let server = [ChildEnd::Refused, ChildEnd::MaxChildren];
+        assert_eq!(only(ChildEnd::on_client, ChildEnd::on_server), client);
+        assert_eq!(only(ChildEnd::on_server, ChildEnd::on_client), server);
     }
 }
