@@ -98,6 +98,8 @@ pub struct LineView {
     paused: [AtomicU8; 2],
     cids_leased: AtomicU32,
     cids_used: AtomicU32,
+    /// The number of the parent that carries it, which is on the same worker; 0 for none.
+    parent: AtomicU64,
 }
 
 impl LineView {
@@ -123,6 +125,7 @@ impl LineView {
             paused: Default::default(),
             cids_leased: AtomicU32::new(0),
             cids_used: AtomicU32::new(0),
+            parent: AtomicU64::new(0),
         }
     }
 
@@ -164,6 +167,17 @@ impl LineView {
     /// Notes why the source of this direction is stopped.
     pub fn set_paused(&self, direction: Direction, reasons: PauseReasons) {
         self.paused[direction as usize].store(reasons.bits(), Relaxed);
+    }
+
+    /// The parent that carries the line, for the child of a mux.
+    pub fn parent(&self) -> Option<LineId> {
+        let number = self.parent.load(Relaxed);
+        (number > 0).then_some(LineId { worker: self.id.worker, number })
+    }
+
+    /// Notes the parent that carries the line.
+    pub fn set_parent(&self, parent: LineId) {
+        self.parent.store(parent.number, Relaxed);
     }
 
     /// A parent's mark: the greatest cid that was ever leased to it (M08). 0 for every other line.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::net::ListenKey;
 use ipnet::IpNet;
+use lineway_wire::mux::Limits;
 use lineway_wire::units::{ByteCount, Millis, Port};
 
 /// The whole service: what `lineway run` builds and what a reload compares.
@@ -366,6 +367,19 @@ pub struct MuxSettings {
 }
 
 impl MuxSettings {
+    /// The same as the state machine takes it.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            child_buffer: self.child_buffer_limit.as_len(),
+            child_resume: self.child_buffer_resume_threshold.as_len(),
+            child_stall: self.child_stall_timeout.duration(),
+            parent_buffer: self.parent_buffer_limit.map(ByteCount::as_len),
+            half_close: self.half_close,
+            half_close_timeout: self.half_close_timeout.duration(),
+            ..Limits::default()
+        }
+    }
+
     /// `child-buffer-resume-threshold` where none is written: the smaller of 512 KiB and half of
     /// the limit.
     pub fn default_resume_threshold(child_buffer_limit: ByteCount) -> ByteCount {

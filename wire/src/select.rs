@@ -197,6 +197,11 @@ impl<C, E: Ord> Selection<C, E> {
         self.candidates.get_mut(id.index())?.as_mut()
     }
 
+    /// Every candidate that runs, in the order in which they were started.
+    pub fn candidates(&mut self) -> impl Iterator<Item = &mut C> {
+        self.candidates.iter_mut().flatten()
+    }
+
     /// Candidates that run.
     pub const fn running(&self) -> usize {
         self.running

@@ -9,8 +9,8 @@ use lineway_wire::line::FinishReason;
 use lineway_wire::select::{CandidateId, Event};
 
 use super::handover::{Berth, Handover};
-use crate::line::{Chain, ChildLine, Maker, Node, OWN_LIMIT};
-use crate::messages::{CandidateSays, Finish, Says};
+use crate::line::{Chain, ChildLine, End, Maker, Node, OWN_LIMIT};
+use crate::messages::{CandidateSays, Finish, ParentSays, Says};
 use crate::registry::LineId;
 use crate::worker::{Worker, timers};
 
@@ -113,6 +113,18 @@ impl Race {
                 self.fisher.proved(candidate);
             }
             Says::Lost(why, reason) => self.lost(candidate, why, reason),
+        }
+    }
+
+    /// A parent says something to a candidate that has proved itself and is not taken over yet.
+    pub(crate) fn parent_says(&mut self, says: ParentSays) {
+        for runner in self.fisher.candidates() {
+            if let Some(Handover { far: End::Stream(stream), .. }) = &mut *runner.berth.borrow_mut()
+                && stream.is_meant(&says)
+            {
+                stream.hear(says.says);
+                return;
+            }
         }
     }
 

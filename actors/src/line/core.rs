@@ -2,6 +2,7 @@
 
 mod ending;
 mod joining;
+mod parented;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -210,6 +211,8 @@ impl Line {
             self.disarm();
         }
         self.begun = false;
+        self.near.begin_turn(cx, now);
+        self.far.begin_turn(cx, now);
         if matches!(self.far, End::Dialing(_)) && self.over.is_none() {
             // What the client sent at once leaves with the end of the handshake.
             self.drive(Direction::Upstream, cx);
@@ -240,7 +243,7 @@ impl Line {
         if let Some(reason) = self.over
             && !self.still_discards(cx, now)
         {
-            return Poll::Ready(reason);
+            return Poll::Ready(self.reason_of_parent(reason));
         }
         self.arm(cx, now);
         Poll::Pending
@@ -257,10 +260,13 @@ impl Line {
         for direction in Direction::ALL {
             self.flows[direction as usize].queue.clear(&self.worker.pool);
         }
-        match &mut self.far {
-            End::Dialing(dialing) => dialing.given_up(reason),
-            End::Race(race) => race.given_up(reason),
-            _ => {}
+        for end in [&mut self.near, &mut self.far] {
+            match end {
+                End::Dialing(dialing) => dialing.given_up(reason),
+                End::Race(race) => race.given_up(reason),
+                End::Stream(stream) => stream.given_up(reason),
+                _ => {}
+            }
         }
         if let Some(mut winner) = self.winner.take() {
             winner.set_reason(reason);
@@ -276,6 +282,9 @@ impl Line {
         let early = &mut self.flows[Direction::Upstream as usize].queue;
         match dialing.poll(cx, now, early, &self.worker) {
             Poll::Ready(Ok(socket)) => {
+                if self.near.is_mux() {
+                    become_parent(&socket);
+                }
                 self.far = End::Socket(socket);
                 if matches!(self.deadline.watched, Some((DeadlineKind::Connect, _))) {
                     self.unwatch();
@@ -333,7 +342,7 @@ impl Line {
             Direction::Upstream => &mut self.far,
             Direction::Downstream => &mut self.near,
         };
-        if !sink.is_up() || !self.ends.delivers(direction) {
+        if !sink.takes() || !self.ends.delivers(direction) {
             return false;
         }
         match sink.poll_write(cx, &mut flow.queue, &self.worker.pool) {
@@ -343,6 +352,10 @@ impl Line {
                 flow.queue.clear(&self.worker.pool);
                 self.ends.sink_broke(direction);
                 self.discards |= direction == Direction::Upstream;
+                match direction {
+                    Direction::Upstream => self.near.other_end_broke(),
+                    Direction::Downstream => self.far.other_end_broke(),
+                }
                 false
             }
             Poll::Ready(Err(EndError::Finish(reason))) => {
@@ -430,15 +443,20 @@ impl Line {
             }
             return;
         }
-        match flow.water.level(flow.queue.len()) {
-            Some(Edge::Pause) => {
+        let sink = match direction {
+            Direction::Upstream => &self.far,
+            Direction::Downstream => &self.near,
+        };
+        let _: Option<Edge> = flow.water.level(flow.queue.len());
+        if flow.water.is_stopped() || sink.stops_reading() {
+            if !flow.paused.holds(PauseReason::Queue) {
                 flow.paused.pause(PauseReason::Queue);
                 self.chain.entry.metrics.paused(direction, PauseReason::Queue);
+                self.tell_source(direction, true);
             }
-            Some(Edge::Resume) => {
-                flow.paused.resume(PauseReason::Queue);
-            }
-            None => {}
+        } else if flow.paused.holds(PauseReason::Queue) {
+            flow.paused.resume(PauseReason::Queue);
+            self.tell_source(direction, false);
         }
     }
 
@@ -446,8 +464,18 @@ impl Line {
     fn hold(&mut self, direction: Direction) {
         let flow = &mut self.flows[direction as usize];
         flow.water.stop_until_empty();
-        if flow.paused.pause(PauseReason::Queue) {
+        if !flow.paused.holds(PauseReason::Queue) {
+            flow.paused.pause(PauseReason::Queue);
             self.chain.entry.metrics.paused(direction, PauseReason::Queue);
+            self.tell_source(direction, true);
+        }
+    }
+
+    /// What comes from this side is not taken at the moment, or it is again.
+    fn tell_source(&mut self, direction: Direction, paused: bool) {
+        match direction {
+            Direction::Upstream => self.near.pause(paused),
+            Direction::Downstream => self.far.pause(paused),
         }
     }
 
@@ -457,9 +485,20 @@ impl Line {
             Direction::Upstream => &mut self.far,
             Direction::Downstream => &mut self.near,
         };
-        if !self.ends.end_is_due(direction, queued) || !sink.is_up() {
+        if sink.is_mux() && self.ends.has_ended(direction) {
+            // What makes no whole frame is lost (M20).
+            self.flows[direction as usize].queue.clear(&self.worker.pool);
+        } else if !self.ends.end_is_due(direction, queued) || !sink.is_up() {
             return;
         }
+        let whole = self.near.is_mux() || self.far.is_mux();
+        if whole && self.ends.has_ended(direction) {
+            self.ends.finish(FinishReason::PeerFinished);
+        }
+        let sink = match direction {
+            Direction::Upstream => &mut self.far,
+            Direction::Downstream => &mut self.near,
+        };
         if self.ends.is_last(direction) && sink.ends_by_close() {
             // Closing the socket, which comes next, says the same.
             self.ends.passed(direction);
@@ -502,15 +541,15 @@ impl Line {
     /// Sets the one timer of the line. It is left where it is when it fires early enough: an idle
     /// time that moves with every payload costs nothing.
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
-        let dialing = match &self.far {
-            End::Dialing(dialing) => Some(dialing.next_wake()),
-            End::Race(race) => race.next_wake(),
-            _ => None,
-        };
         let idles = self.over.is_none() && !matches!(self.far, End::Race(_));
         let idle = if idles { self.idle.deadline() } else { None };
         let own = [self.own_limit, self.linger_until, self.discard_until, self.look_at];
-        let wanted = own.into_iter().chain([dialing, idle, self.stages.next_wake()]);
+        let wanted = own.into_iter().chain([
+            self.near.next_wake(),
+            self.far.next_wake(),
+            idle,
+            self.stages.next_wake(),
+        ]);
         let Some(wanted) = wanted.flatten().min() else {
             return;
         };
@@ -527,6 +566,13 @@ impl Line {
         if let Some((key, _)) = self.timer.take() {
             self.worker.timers.cancel(key);
         }
+    }
+}
+
+/// Without these options a parent works, and notices less.
+fn become_parent(socket: &crate::net::Socket) {
+    if let Err(error) = socket.becomes_parent() {
+        tracing::debug!(%error, "a parent's socket has not all of its options");
     }
 }
 

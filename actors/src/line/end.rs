@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lineway_wire::line::FinishReason;
 use tokio::io::AsyncWrite;
@@ -14,6 +14,7 @@ use super::echo::Echo;
 use super::pool::Pool;
 use super::tester::{TesterClient, TesterServer};
 use crate::fisher::{Fishing, Race};
+use crate::mux::{Mux, Stream};
 use crate::net::Socket;
 use lineway_wire::queue::{ByteQueue, GATHERED};
 
@@ -35,6 +36,10 @@ pub enum End {
     Fishing(Box<Fishing>),
     /// The far end of a main line whose candidates race.
     Race(Box<Race>),
+    /// A child's place on a parent.
+    Stream(Box<Stream>),
+    /// The end of a parent where its children stand.
+    Mux(Box<Mux>),
 }
 
 /// Why an end gives or takes no more.
@@ -53,9 +58,65 @@ impl From<io::Error> for EndError {
 }
 
 impl End {
-    /// True when the end takes bytes.
+    /// True when the end stands: its transport is up, if it has one.
     pub const fn is_up(&self) -> bool {
-        !matches!(self, Self::Dialing(_) | Self::Waiting | Self::Race(_))
+        match self {
+            Self::Dialing(_) | Self::Waiting | Self::Race(_) => false,
+            Self::Stream(stream) => stream.is_up(),
+            _ => true,
+        }
+    }
+
+    /// True when the end takes bytes. A parent takes those of a child before its Open is out.
+    pub const fn takes(&self) -> bool {
+        self.is_up() || matches!(self, Self::Stream(_))
+    }
+
+    /// Bytes that the end took and its transport has not.
+    pub fn unsent(&self) -> usize {
+        match self {
+            Self::Stream(stream) => stream.unsent(),
+            _ => 0,
+        }
+    }
+
+    /// What an end does before bytes move.
+    pub fn begin_turn(&mut self, cx: &Context<'_>, now: Instant) {
+        if let Self::Mux(mux) = self {
+            mux.begin_turn(cx, now);
+        }
+    }
+
+    /// When the end wants a turn though nothing wakes it.
+    pub fn next_wake(&self) -> Option<Instant> {
+        match self {
+            Self::Dialing(dialing) => Some(dialing.next_wake()),
+            Self::Race(race) => race.next_wake(),
+            Self::Mux(mux) => mux.next_wake(),
+            _ => None,
+        }
+    }
+
+    /// True while what comes from the other end is not to be read, whatever the marks say (M24).
+    pub const fn stops_reading(&self) -> bool {
+        match self {
+            Self::Mux(mux) => mux.stops_reading(),
+            _ => false,
+        }
+    }
+
+    /// What the end gives is taken no more at the moment, or it is again (M21, M23).
+    pub fn pause(&mut self, paused: bool) {
+        if let Self::Stream(stream) = self {
+            stream.pause(paused);
+        }
+    }
+
+    /// The other end of the line broke.
+    pub fn other_end_broke(&mut self) {
+        if let Self::Stream(stream) = self {
+            stream.other_end_broke();
+        }
     }
 
     /// The far side is up (`Est`).
@@ -63,6 +124,7 @@ impl End {
         match self {
             Self::TesterClient(tester) => tester.established(),
             Self::Fishing(fishing) => fishing.established(),
+            Self::Mux(mux) => mux.established(),
             _ => {}
         }
     }
@@ -88,6 +150,8 @@ impl End {
             Self::TesterClient(tester) => tester.poll_read(cx, queue, pool).map(Ok),
             Self::TesterServer(tester) => tester.poll_read(cx, queue, pool).map(Ok),
             Self::Fishing(fishing) => fishing.poll_read(queue, pool).map(Ok),
+            Self::Stream(stream) => stream.poll_read(queue).map(Ok),
+            Self::Mux(mux) => mux.poll_read(queue).map(Ok),
             Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }
@@ -109,6 +173,8 @@ impl End {
             Self::TesterClient(tester) => Poll::Ready(tester.write(queue, pool)),
             Self::TesterServer(tester) => Poll::Ready(tester.write(queue, pool)),
             Self::Fishing(fishing) => fishing.poll_write(queue, pool),
+            Self::Stream(stream) => stream.poll_write(cx, queue),
+            Self::Mux(mux) => mux.poll_write(queue).map(Ok),
             Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
     }
@@ -130,8 +196,21 @@ impl End {
                 Poll::Ready(Ok(()))
             }
             Self::Fishing(fishing) => fishing.poll_end().map(Ok),
+            Self::Stream(stream) => {
+                stream.end();
+                Poll::Ready(Ok(()))
+            }
+            Self::Mux(mux) => {
+                mux.end();
+                Poll::Ready(Ok(()))
+            }
             Self::Dialing(_) | Self::Waiting | Self::Race(_) => Poll::Pending,
         }
+    }
+
+    /// True for the end of a parent, which ends as a whole: a mux can not carry half of one.
+    pub const fn is_mux(&self) -> bool {
+        matches!(self, Self::Mux(_))
     }
 
     /// Says at once that nothing follows. A connection that is dropped with unread bytes sends a
@@ -198,6 +277,8 @@ impl std::fmt::Debug for End {
             Self::Waiting => "Waiting",
             Self::Fishing(_) => "Fishing",
             Self::Race(_) => "Race",
+            Self::Stream(_) => "Stream",
+            Self::Mux(_) => "Mux",
         })
     }
 }

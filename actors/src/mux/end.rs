@@ -7,23 +7,26 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use actix::Addr;
-use lineway_wire::line::FinishReason;
-use lineway_wire::mux::{ChildEnd, ChildKey, Cids, Event, KeptPlace, Limits, Parent, Side};
+use lineway_wire::line::{Direction, FinishReason};
+use lineway_wire::mux::{
+    ChildEnd, ChildKey, Cids, Counts, Dropped, Event, FrameKind, KeptPlace, Limits, Parent,
+    ParentPause, Side,
+};
 use lineway_wire::queue::ByteQueue;
 
 use super::credit::{Batch, Holder, Link, Returns, Toward};
 use super::parent::MuxParent;
-use super::parents::{Membership, Parents};
+use super::parents::Membership;
 use super::stream::Stream;
 use crate::line::{Chain, Node};
 use crate::messages::{ChildSays, ChildWord, Face, ParentWord};
+use crate::metrics::{ParentMetrics, ParentNow};
 use crate::registry::{LineId, LineView};
 use crate::worker::{Worker, timers};
 
 /// One side of one parent, as an end of its line.
 pub struct Mux {
     worker: Rc<Worker>,
-    node: Rc<Node>,
     face: Face,
     core: Parent<Holder>,
     returns: Arc<Returns>,
@@ -37,18 +40,7 @@ pub struct Mux {
     kept: HashMap<ChildKey, KeptPlace>,
     /// The peer has ended the transport.
     ended: bool,
-    told: Told,
-}
-
-/// What the gauges of the node have of this parent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
-    children: usize,
-    queued: usize,
-    paused: usize,
-    exhausted: bool,
-    leased: u32,
-    used: u32,
+    metrics: ParentMetrics,
 }
 
 impl Mux {
@@ -92,7 +84,6 @@ impl Mux {
     ) -> Self {
         let mut mux = Self {
             worker: Rc::clone(worker),
-            node: Rc::clone(node),
             face,
             core,
             returns,
@@ -102,9 +93,8 @@ impl Mux {
             exhausted_at: None,
             kept: HashMap::new(),
             ended: false,
-            told: Told::default(),
+            metrics: node.metrics.mux_parent(),
         };
-        mux.node.metrics.mux_parent(1);
         mux.publish();
         mux
     }
@@ -117,6 +107,11 @@ impl Mux {
     /// It is part of this actor, whose line is this.
     pub(super) fn set_home(&mut self, home: Addr<MuxParent>, line: LineId) {
         self.home = Some((home, line));
+    }
+
+    /// Which end of the line it is.
+    pub(super) const fn face(&self) -> Face {
+        self.face
     }
 
     /// The far side of the transport is up.
@@ -250,6 +245,7 @@ impl Mux {
     pub(super) fn again(&mut self) {
         self.ended = false;
         self.home = None;
+        self.metrics.retried();
         self.core.again();
     }
 
@@ -354,36 +350,50 @@ impl Mux {
         }
     }
 
+    /// Tells others what passed and what holds, once for each turn and more.
     fn publish(&mut self) {
-        let metrics = &self.node.metrics;
-        metrics.mux_counts(&self.core.take_counts());
-        let (leased, used) = match self.core.cids() {
+        let counts = self.core.take_counts();
+        if counts != Counts::default() {
+            self.count(&counts);
+        }
+        let (cids_leased, cids_used) = match self.core.cids() {
             Some(cids) => (cids.leased(), cids.used()),
             None => (0, 0),
         };
-        let told = Told {
-            children: self.core.len(),
-            queued: self.core.queued(),
-            paused: self.core.paused(),
+        self.metrics.show(ParentNow {
             exhausted: self.core.is_exhausted(),
-            leased,
-            used,
-        };
-        if told != self.told {
-            tell_gauges(metrics, self.told, told);
-            self.told = told;
-        }
+            paused: self.core.paused() as u64,
+            queued: self.core.queued() as u64,
+            cids_leased,
+            cids_used,
+        });
     }
-}
 
-fn tell_gauges(metrics: &crate::metrics::NodeMetrics, before: Told, after: Told) {
-    let change = |after: usize, before: usize| after as i64 - before as i64;
-    metrics.mux_children(change(after.children, before.children));
-    metrics.mux_queued(change(after.queued, before.queued));
-    metrics.mux_paused(change(after.paused, before.paused));
-    metrics.mux_exhausted(i64::from(after.exhausted) - i64::from(before.exhausted));
-    metrics.mux_cids_leased(i64::from(after.leased) - i64::from(before.leased));
-    metrics.mux_cids_used(i64::from(after.used) - i64::from(before.used));
+    fn count(&mut self, counts: &Counts) {
+        let (out, back) = match self.face {
+            Face::Near => (Direction::Upstream, Direction::Downstream),
+            Face::Far => (Direction::Downstream, Direction::Upstream),
+        };
+        let metrics = &mut self.metrics;
+        for kind in FrameKind::ALL {
+            metrics.frames(out, kind, counts.sent[kind as usize]);
+            metrics.frames(back, kind, counts.received[kind as usize]);
+        }
+        metrics.payload(out, counts.sent_bytes);
+        metrics.payload(back, counts.received_bytes);
+        for why in Dropped::ALL {
+            metrics.dropped(why, counts.dropped[why as usize]);
+        }
+        for why in ParentPause::ALL {
+            (0..counts.pauses[why as usize]).for_each(|_| metrics.paused(why));
+        }
+        (0..counts.opened).for_each(|_| metrics.child_opened());
+        for end in ChildEnd::ALL {
+            (0..counts.ended[end as usize]).for_each(|_| metrics.child_closed(end));
+        }
+        metrics.lost(counts.lost_bytes);
+        (0..counts.agreed).for_each(|_| metrics.half_close_agreed());
+    }
 }
 
 impl Drop for Mux {
@@ -393,9 +403,6 @@ impl Drop for Mux {
         if let Some(membership) = &self.membership {
             membership.let_go();
         }
-        let none = Told::default();
-        tell_gauges(&self.node.metrics, self.told, none);
-        self.node.metrics.mux_parent(-1);
     }
 }
 

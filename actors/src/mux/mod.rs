@@ -18,11 +18,11 @@ mod parent;
 mod parents;
 mod stream;
 
-pub use credit::{Batch, Link};
-pub use end::{Holder, Mux};
-pub use parent::MuxParent;
-pub use parents::{ParentPlace, Parents};
-pub use stream::Stream;
+pub use credit::{Batch, Link, Returns};
+pub use end::Mux;
+pub use parent::{Again, MuxParent};
+pub use parents::{Membership, Parents};
+pub use stream::{Heard, Stream};
 
 #[cfg(test)]
 mod tests;

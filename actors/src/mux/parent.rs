@@ -278,7 +278,7 @@ fn settle_in(line: &mut Line, ctx: &Context<MuxParent>) {
         mux.set_home(ctx.address(), id);
     }
     if line.is_homeless() {
-        line.set_home(ctx.address().recipient());
+        line.set_home(&ctx.address().recipient());
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use actix::{Addr, Recipient};
-use lineway_wire::line::{FinishReason, PauseReason};
+use lineway_wire::line::{FinishReason, PauseReason, PauseReasons};
 use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::queue::ByteQueue;
 
@@ -33,6 +33,8 @@ pub struct Stream {
     /// The parent has ended the child.
     closed: Option<ChildEnd>,
     paused: bool,
+    /// Why the source of what goes to the parent is stopped.
+    stopped: PauseReasons,
     /// How the line ends, for the parent.
     end: ChildEnd,
 }
@@ -76,6 +78,7 @@ impl Stream {
             ended: false,
             closed: None,
             paused: false,
+            stopped: PauseReasons::NONE,
             end: ChildEnd::Finished,
         }
     }
@@ -93,6 +96,11 @@ impl Stream {
     /// Bytes that went to the parent and are not with the transport yet.
     pub fn unsent(&self) -> usize {
         self.link.under_way(Toward::Parent)
+    }
+
+    /// Why the source of what goes to the parent is stopped (M26, M27).
+    pub const fn stopped(&self) -> PauseReasons {
+        self.stopped
     }
 
     /// Why the parent has ended the child, if it has.
@@ -133,8 +141,14 @@ impl Stream {
                 batch.take().move_to(&mut self.inbox);
                 Heard::Nothing
             }
-            ParentWord::Pause(reason) => Heard::Pause(reason),
-            ParentWord::Resume(reason) => Heard::Resume(reason),
+            ParentWord::Pause(reason) => {
+                self.stopped.pause(reason);
+                Heard::Pause(reason)
+            }
+            ParentWord::Resume(reason) => {
+                self.stopped.resume(reason);
+                Heard::Resume(reason)
+            }
             ParentWord::InputEnded => {
                 self.ended = true;
                 Heard::Nothing

@@ -178,6 +178,11 @@ impl<C> Fisher<C> {
         self.selection.get_mut(id)
     }
 
+    /// Every candidate that runs.
+    pub fn candidates(&mut self) -> impl Iterator<Item = &mut C> {
+        self.selection.candidates()
+    }
+
     /// Candidates that run.
     pub const fn running(&self) -> usize {
         self.selection.running()

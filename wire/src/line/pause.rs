@@ -43,6 +43,11 @@ impl PauseReasons {
         ran
     }
 
+    /// Adds all reasons of another set.
+    pub const fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
     /// Takes a reason away. True if the source runs from this call on and did not before.
     pub fn resume(&mut self, reason: PauseReason) -> bool {
         let stood = self.0 != 0;

@@ -84,6 +84,11 @@ impl Water {
         self.until_empty = true;
     }
 
+    /// True while the source is stopped.
+    pub const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// How many bytes may still come in before the source is paused; 0 while it is.
     pub fn room(&self, bytes: usize) -> usize {
         if self.stopped { 0 } else { self.marks.high.saturating_sub(bytes) }

@@ -205,6 +205,13 @@ impl<T: Owner> Parent<T> {
         self.children.is_empty()
     }
 
+    /// The keys of its children, in the order in which they came.
+    pub fn keys(&self) -> Vec<ChildKey> {
+        let mut keys: Vec<_> = self.children.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
     /// Bytes that wait in the queues of its children.
     pub const fn queued(&self) -> usize {
         self.queued

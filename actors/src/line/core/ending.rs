@@ -51,7 +51,7 @@ impl Line {
         }
         let queued = [self.flows[0].queue.len(), self.flows[1].queue.len()];
         if !self.far.is_up() {
-            let waiting = queued[0] + self.stages.held();
+            let waiting = queued[0] + self.stages.held() + self.far.unsent();
             let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
             let owed = queued[1] > 0 && self.ends.delivers(Direction::Downstream);
             if (cancelled || self.ends.closing()) && !owed {
@@ -88,6 +88,10 @@ impl Line {
     /// The source of a direction broke: nothing goes back to it (L03).
     pub(super) fn source_broke(&mut self, direction: Direction) {
         self.ends.source_broke(direction);
+        match direction {
+            Direction::Upstream => self.far.other_end_broke(),
+            Direction::Downstream => self.near.other_end_broke(),
+        }
         self.flows[direction.reverse() as usize].queue.clear(&self.worker.pool);
     }
 

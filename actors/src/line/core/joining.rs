@@ -59,6 +59,7 @@ impl Line {
         if let End::Race(mut race) = std::mem::replace(&mut self.far, far) {
             race.given_up(FinishReason::PeerFinished);
         }
+        self.move_in();
         self.onward = onward;
         self.idle.begins(timers::now());
         tenure.adopted_by(self.view.id);
