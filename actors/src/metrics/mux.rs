@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lineway_wire::line::Direction;
-use lineway_wire::mux::{ChildEnd, Dropped, FrameKind, ParentPause};
+use lineway_wire::mux::{ChildEnd, Counts, Dropped, FrameKind, ParentPause};
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use super::node::NodeMetrics;
@@ -31,7 +31,9 @@ impl MuxSide {
 /// What all parents of a node count, as handles.
 #[derive(Debug)]
 pub(super) struct MuxMetrics {
+    side: MuxSide,
     parents: IntGauge,
+    exhausted: IntGauge,
     pauses: [IntCounter; ParentPause::ALL.len()],
     children: IntGauge,
     opened: IntCounter,
@@ -49,7 +51,6 @@ pub(super) struct MuxMetrics {
 /// What only the side counts that makes parents.
 #[derive(Debug)]
 struct MakingMetrics {
-    exhausted: IntGauge,
     retries: IntCounter,
     leased: IntGauge,
     used: IntGauge,
@@ -58,7 +59,7 @@ struct MakingMetrics {
 /// What a parent shows of itself at the end of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParentNow {
-    /// It takes no further child (M12).
+    /// It takes no further child: exhausted (M12), or drained.
     pub exhausted: bool,
     /// Children whose own side is paused (M21).
     pub paused: u64,
@@ -73,8 +74,8 @@ pub struct ParentNow {
 /// The metrics of one live parent, which are part of those of its node.
 ///
 /// What it shows goes away with it, however it ends; children that it had then are counted as
-/// closed by a panic, since a parent ends its children before itself. Counting is one relaxed
-/// atomic for each call that has something to count.
+/// closed by a panic, since a parent ends its children before itself. It is told once a turn; what
+/// did not move costs nothing.
 #[derive(Debug)]
 pub struct ParentMetrics {
     node: Arc<NodeMetrics>,
@@ -93,27 +94,6 @@ impl NodeMetrics {
 }
 
 impl ParentMetrics {
-    /// A child came: before its Open goes out, or with the Open that came in. One that is refused
-    /// came as well.
-    pub fn child_opened(&mut self) {
-        self.children += 1;
-        if let Some(mux) = &self.node.mux {
-            mux.children.inc();
-            mux.opened.inc();
-        }
-    }
-
-    /// A child is over, for this reason: once for each that came.
-    pub fn child_closed(&mut self, end: ChildEnd) {
-        self.children = self.children.saturating_sub(1);
-        if let Some(mux) = &self.node.mux {
-            mux.children.dec();
-            if let Some(counter) = &mux.closed[end as usize] {
-                counter.inc();
-            }
-        }
-    }
-
     /// Shows what holds at the end of a turn.
     pub fn show(&mut self, now: ParentNow) {
         let before = std::mem::replace(&mut self.shown, now);
@@ -123,56 +103,41 @@ impl ParentMetrics {
         let Some(mux) = &self.node.mux else {
             return;
         };
+        moved(&mux.exhausted, before.exhausted.into(), now.exhausted.into());
         moved(&mux.paused, before.paused, now.paused);
         moved(&mux.queued, before.queued, now.queued);
         if let Some(making) = &mux.making {
-            moved(&making.exhausted, before.exhausted.into(), now.exhausted.into());
             moved(&making.leased, before.cids_leased.into(), now.cids_leased.into());
             moved(&making.used, before.cids_used.into(), now.cids_used.into());
         }
     }
 
-    /// So many frames of this kind went in this direction. A client sends upstream, a server
-    /// downstream.
-    pub fn frames(&self, direction: Direction, kind: FrameKind, count: u64) {
-        if let Some(mux) = &self.node.mux {
-            add(&mux.frames[direction as usize][kind as usize], count);
+    /// Counts what passed since this was called last.
+    pub fn count(&mut self, counts: &Counts) {
+        let ended: u64 = counts.ended.iter().sum();
+        self.children = (self.children + counts.opened).saturating_sub(ended);
+        let Some(mux) = &self.node.mux else {
+            return;
+        };
+        let (sent, received) = match mux.side {
+            MuxSide::Client => (Direction::Upstream, Direction::Downstream),
+            MuxSide::Server => (Direction::Downstream, Direction::Upstream),
+        };
+        add_all(&mux.frames[sent as usize], &counts.sent);
+        add_all(&mux.frames[received as usize], &counts.received);
+        add(&mux.payload[sent as usize], counts.sent_bytes);
+        add(&mux.payload[received as usize], counts.received_bytes);
+        add_all(&mux.dropped, &counts.dropped);
+        add_all(&mux.pauses, &counts.pauses);
+        add(&mux.opened, counts.opened);
+        for (counter, count) in mux.closed.iter().zip(counts.ended) {
+            if let Some(counter) = counter {
+                add(counter, count);
+            }
         }
-    }
-
-    /// So many bytes of payload went in this direction, headers not counted.
-    pub fn payload(&self, direction: Direction, bytes: u64) {
-        if let Some(mux) = &self.node.mux {
-            add(&mux.payload[direction as usize], bytes);
-        }
-    }
-
-    /// So many frames that came were dropped (M03, M04, M05, M30).
-    pub fn dropped(&self, why: Dropped, count: u64) {
-        if let Some(mux) = &self.node.mux {
-            add(&mux.dropped[why as usize], count);
-        }
-    }
-
-    /// Reading of the transport was paused (M24, M25, M32).
-    pub fn paused(&self, why: ParentPause) {
-        if let Some(mux) = &self.node.mux {
-            mux.pauses[why as usize].inc();
-        }
-    }
-
-    /// So many queued bytes were thrown away with their child (M20, M24, M25).
-    pub fn lost(&self, bytes: u64) {
-        if let Some(mux) = &self.node.mux {
-            add(&mux.lost, bytes);
-        }
-    }
-
-    /// Both ends agreed on half-closes (M30): once for each parent.
-    pub fn half_close_agreed(&self) {
-        if let Some(mux) = &self.node.mux {
-            mux.agreed.inc();
-        }
+        moved(&mux.children, ended, counts.opened);
+        add(&mux.lost, counts.lost_bytes);
+        add(&mux.agreed, counts.agreed);
     }
 
     /// The transport is tried again (M14).
@@ -186,9 +151,9 @@ impl ParentMetrics {
 impl Drop for ParentMetrics {
     fn drop(&mut self) {
         self.show(ParentNow::default());
-        while self.children > 0 {
-            self.child_closed(ChildEnd::Panic);
-        }
+        let mut left = Counts::default();
+        left.ended[ChildEnd::Panic as usize] = self.children;
+        self.count(&left);
         if let Some(mux) = &self.node.mux {
             mux.parents.dec();
         }
@@ -198,6 +163,12 @@ impl Drop for ParentMetrics {
 fn add(counter: &IntCounter, count: u64) {
     if count > 0 {
         counter.inc_by(count);
+    }
+}
+
+fn add_all(counters: &[IntCounter], counts: &[u64]) {
+    for (counter, count) in counters.iter().zip(counts) {
+        add(counter, *count);
     }
 }
 
@@ -303,7 +274,9 @@ impl MuxFamilies {
     pub(super) fn node(&self, node: &str, side: MuxSide) -> MuxMetrics {
         let own = [node];
         MuxMetrics {
+            side,
             parents: self.parents.with_label_values(&own),
+            exhausted: self.exhausted.with_label_values(&own),
             pauses: ParentPause::ALL.map(|w| self.pauses.with_label_values(&[node, w.as_str()])),
             children: self.children.with_label_values(&own),
             opened: self.opened.with_label_values(&own),
@@ -323,7 +296,6 @@ impl MuxFamilies {
             lost: self.lost.with_label_values(&own),
             agreed: self.agreed.with_label_values(&own),
             making: (side == MuxSide::Client).then(|| MakingMetrics {
-                exhausted: self.exhausted.with_label_values(&own),
                 retries: self.retries.with_label_values(&own),
                 leased: self.leased.with_label_values(&own),
                 used: self.used.with_label_values(&own),

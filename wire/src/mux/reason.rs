@@ -75,6 +75,8 @@ pub enum ChildEnd {
     MaxChildren,
     /// An operator closed it.
     Admin,
+    /// Another time limit of it was over, such as that of delivering what is left.
+    Timeout,
     /// Its own line ended for another reason of its own, such as idleness (L08 says which).
     LineEnded,
     /// The actor of its line, or of its parent, panicked.
@@ -83,7 +85,7 @@ pub enum ChildEnd {
 
 impl ChildEnd {
     /// Every reason, in the order of the metrics.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Finished,
         Self::PeerClosed,
         Self::Refused,
@@ -97,6 +99,7 @@ impl ChildEnd {
         Self::Drain,
         Self::MaxChildren,
         Self::Admin,
+        Self::Timeout,
         Self::LineEnded,
         Self::Panic,
     ];
@@ -117,6 +120,7 @@ impl ChildEnd {
             Self::Drain => "drain",
             Self::MaxChildren => "max-children",
             Self::Admin => "admin",
+            Self::Timeout => "timeout",
             Self::LineEnded => "line-ended",
             Self::Panic => "panic",
         }
@@ -138,10 +142,10 @@ impl ChildEnd {
         match line {
             FinishReason::PeerFinished => Self::Finished,
             FinishReason::ConnectFailed => Self::Refused,
-            FinishReason::Timeout
-            | FinishReason::Idle
-            | FinishReason::Overflow
-            | FinishReason::ProtocolError => Self::LineEnded,
+            FinishReason::Timeout => Self::Timeout,
+            FinishReason::Idle | FinishReason::Overflow | FinishReason::ProtocolError => {
+                Self::LineEnded
+            }
             FinishReason::Drain => Self::Drain,
             FinishReason::Admin => Self::Admin,
             FinishReason::Panic => Self::Panic,
@@ -160,7 +164,7 @@ impl ChildEnd {
             Self::Overflow | Self::Stalled | Self::HalfCloseLimit | Self::MaxChildren => {
                 FinishReason::Overflow
             }
-            Self::HalfCloseTimeout => FinishReason::Timeout,
+            Self::HalfCloseTimeout | Self::Timeout => FinishReason::Timeout,
             Self::Drain => FinishReason::Drain,
             Self::Admin => FinishReason::Admin,
             Self::Panic => FinishReason::Panic,
