@@ -12,6 +12,7 @@ pub mod line;
 pub mod listener;
 pub mod messages;
 pub mod metrics;
+pub mod mux;
 pub mod net;
 pub mod registry;
 pub mod service;

@@ -38,9 +38,6 @@ const WARN_EVERY: Duration = Duration::from_secs(30);
 /// Why a node is not ready where accepting rests (T02).
 const DESCRIPTORS_OUT: &str = "out of file descriptors";
 
-/// A line and its two sockets.
-const DESCRIPTORS: u16 = 2;
-
 /// The live lines of one node over all workers, for `max-lines`.
 #[derive(Clone, Debug, Default)]
 pub struct LineLimit {
@@ -210,7 +207,9 @@ impl Listener {
                 self.rest(FULL);
                 continue;
             };
-            let Some(descriptors) = self.worker.board.descriptors.take(DESCRIPTORS) else {
+            let Some(descriptors) =
+                self.worker.board.descriptors.take(self.serving.chain.descriptors())
+            else {
                 self.out_of(AcceptError::Emfile, "descriptors are out");
                 continue;
             };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lineway_wire::line::{IdleLimits, WaterMarks};
+use lineway_wire::mux::Limits;
 use lineway_wire::weighted::Weighted;
 
 use super::dialing::Dialing;
@@ -15,6 +16,7 @@ use super::tester::TesterServer;
 use crate::fisher::{FisherServer, Race};
 use crate::health::ConnectorHandle;
 use crate::metrics::NodeMetrics;
+use crate::mux::{Mux, Parents};
 use crate::net::ConnectOptions;
 use crate::settings::{NodePlan, NodeSettings, SocketSettings, TcpConnectorSettings};
 use crate::worker::{Board, Worker};
@@ -48,6 +50,15 @@ pub enum NodeRole {
     FisherServer {
         /// How long the backend waits for a payload before it may speak first (S04b).
         server_first: Option<Duration>,
+    },
+    /// Carries its lines as children of few parents.
+    MuxClient(Rc<Parents>),
+    /// Makes lines of the children that the peer of a parent opens.
+    MuxServer {
+        /// What each parent may hold.
+        limits: Limits,
+        /// `max-children` (M32).
+        most: usize,
     },
     /// Answers a TesterClient.
     TesterServer {
@@ -84,6 +95,13 @@ impl Connector {
     }
 }
 
+impl NodeRole {
+    /// True for the nodes between which bytes of children are frames.
+    const fn is_mux(&self) -> bool {
+        matches!(self, Self::MuxClient(_) | Self::MuxServer { .. })
+    }
+}
+
 impl Node {
     /// A node on one worker.
     pub fn new(plan: Arc<NodePlan>, board: &Board) -> Self {
@@ -108,6 +126,13 @@ impl Node {
                     NodeSettings::ConnectionFisherServer(settings) => {
                         NodeRole::FisherServer { server_first: settings.server_first_delay.limit() }
                     }
+                    NodeSettings::MuxClient(settings) => {
+                        NodeRole::MuxClient(Rc::new(Parents::new(settings)))
+                    }
+                    NodeSettings::MuxServer(settings) => NodeRole::MuxServer {
+                        limits: settings.mux.limits(),
+                        most: settings.max_children as usize,
+                    },
                     _ => NodeRole::Entry,
                 }
             }
@@ -149,6 +174,8 @@ pub struct Chain {
     pub end: Rc<Node>,
     /// The chain of those candidates, which begins with that node.
     pub onward: Option<Rc<Chain>>,
+    /// Its lines are parents, at either end.
+    pub is_parent: bool,
     /// Idle times that hold for its lines (T06).
     pub idle: IdleLimits,
     /// Water marks of the two queues, upstream and downstream (T04).
@@ -162,12 +189,15 @@ pub struct Chain {
 impl Chain {
     /// A chain of nodes in order; `None` without a node that ends it.
     pub fn new(nodes: &[Rc<Node>]) -> Option<Self> {
-        let [entry, .., last] = nodes else {
+        // A line ends where it becomes the child of a parent, or the parent of children.
+        let mux = nodes.iter().skip(1).position(|node| node.role.is_mux()).map(|at| at + 1);
+        let within = &nodes[..mux.map_or(nodes.len(), |at| at + 1)];
+        let [entry, .., last] = within else {
             return None;
         };
         let races = |node: &Rc<Node>| matches!(node.role, NodeRole::FisherClient { .. });
-        let race = nodes.iter().skip(1).position(races).map(|at| at + 1);
-        let (own, onward) = match race {
+        let race = within.iter().skip(1).position(races).map(|at| at + 1);
+        let (own, onward) = match race.or(mux) {
             Some(at) => (&nodes[..=at], Some(Rc::new(Self::new(&nodes[at..])?))),
             None => (nodes, None),
         };
@@ -184,8 +214,13 @@ impl Chain {
             .filter_map(|node| node.socket())
             .map(|socket| socket.linger.duration())
             .max();
+        let is_parent = matches!(entry.role, NodeRole::MuxClient(_))
+            || matches!(last.role, NodeRole::MuxServer { .. });
+        // T06: a parent has keepalive instead.
+        let idles = if is_parent { &[] } else { within };
         Some(Self {
-            idle: nodes.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
+            is_parent,
+            idle: idles.iter().fold(IdleLimits::default(), |limits, n| limits.shorter(n.idle())),
             // Upstream bytes wait for the far socket, downstream bytes for the near one.
             marks: [marks(last), marks(entry)],
             linger: linger.unwrap_or_default(),
@@ -210,6 +245,12 @@ impl Chain {
             }
     }
 
+    /// True when its lines go on in this way, themselves or as children.
+    pub fn leads_through(&self, way: &Self) -> bool {
+        let onward = self.onward.as_ref();
+        onward.is_some_and(|onward| onward.same_nodes(way) || onward.leads_through(way))
+    }
+
     /// The stages that the nodes between put on a line.
     pub fn stages(&self) -> Stages {
         let stage = |node: &Rc<Node>| match node.role {
@@ -219,6 +260,11 @@ impl Chain {
             _ => None,
         };
         Stages::new(self.middle.iter().filter_map(stage).collect())
+    }
+
+    /// Descriptors of a line with an accepted connection: one more where it connects to another.
+    pub fn descriptors(&self) -> u16 {
+        if self.end.role.is_mux() { 1 } else { 2 }
     }
 
     /// True for the way of a candidate: what it sends first is a probe.
@@ -240,6 +286,16 @@ impl Chain {
             }
             NodeRole::FisherClient { tries } => match &self.onward {
                 Some(onward) => End::Race(Box::new(Race::new(worker, &self.end, onward, *tries))),
+                None => End::Waiting,
+            },
+            NodeRole::MuxClient(parents) => match &self.onward {
+                Some(way) => End::Stream(Box::new(parents.join(worker, &self.end, way))),
+                None => End::Waiting,
+            },
+            NodeRole::MuxServer { limits, most } => match &self.onward {
+                Some(way) => {
+                    End::Mux(Box::new(Mux::server(worker, &self.end, *limits, *most, way)))
+                }
                 None => End::Waiting,
             },
             NodeRole::TesterServer { chunks } => {

@@ -1,4 +1,5 @@
-//! The actor of a line that another line made: a candidate of a fisher.
+//! The actor of a line that another line made: a candidate of a fisher, or a child that the peer of
+//! a parent opened.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use super::core::{Line, LineParts};
 use super::end::End;
 use crate::descriptors::Permit;
 use crate::fisher::Berth;
-use crate::messages::{CandidateSays, Expired, Finish, Says, WatchAgain};
+use crate::messages::{CandidateSays, Expired, Finish, ParentSays, Says, WatchAgain};
 use crate::registry::LineId;
 use crate::worker::Worker;
 
@@ -31,15 +32,25 @@ pub struct Maker {
     pub wants_est: bool,
 }
 
-/// A candidate: one line from its probe to its outbound connection.
+/// One line from its maker to its outbound connection.
 #[derive(Debug)]
 pub struct ChildLine {
     line: Line,
-    maker: Maker,
+    role: Role,
     descriptor: Option<Permit>,
-    told_est: bool,
-    /// Its maker knows how it ended, or ended it.
-    over: bool,
+}
+
+#[derive(Debug)]
+enum Role {
+    /// It races for its main line.
+    Candidate {
+        maker: Box<Maker>,
+        told_est: bool,
+        /// Its maker knows how it ended, or ended it.
+        over: bool,
+    },
+    /// It came from a parent, which hears of its end through its near end.
+    Stream,
 }
 
 impl ChildLine {
@@ -51,31 +62,42 @@ impl ChildLine {
         descriptor: Option<Permit>,
     ) -> Self {
         let line = Line::new(worker, parts);
-        Self { line, maker, descriptor, told_est: false, over: false }
+        let role = Role::Candidate { maker: Box::new(maker), told_est: false, over: false };
+        Self { line, role, descriptor }
     }
 
-    fn tell(&self, says: Says) {
-        let Maker { line, candidate, .. } = self.maker;
-        self.line.worker().tell_maker(line, CandidateSays { candidate, says });
+    /// A child that the peer of a parent opened (M17).
+    pub fn of_parent(worker: &Rc<Worker>, parts: LineParts, descriptor: Option<Permit>) -> Self {
+        Self { line: Line::new(worker, parts), role: Role::Stream, descriptor }
     }
 
     /// One turn; `Ready` when the actor has nothing to do any more.
     fn turn(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         let turn = self.line.turn(cx);
+        let Role::Candidate { maker, told_est, over } = &mut self.role else {
+            let reason = std::task::ready!(turn);
+            self.line.close(reason);
+            return Poll::Ready(());
+        };
         let End::Fishing(fishing) = self.line.near() else {
             return Poll::Ready(());
         };
         let (established, proved, lost) =
             (fishing.is_established(), fishing.is_proved(), fishing.lost());
-        let tells = self.maker.wants_est && established;
-        if tells && !std::mem::replace(&mut self.told_est, true) {
-            self.tell(Says::Est);
+        let worker = Rc::clone(self.line.worker());
+        let tells = maker.wants_est && established;
+        if tells && !std::mem::replace(told_est, true) {
+            maker.tell(&worker, Says::Est);
         }
-        if proved && !self.over && turn.is_pending() && self.line.carries() {
+        if proved && !*over && turn.is_pending() && self.line.carries() {
+            // What a parent says to it is for the main line from here on.
+            if let Some(home) = self.line.lives_on_parent().then(|| worker.home(maker.line)) {
+                home.iter().for_each(|home| self.line.move_home(home));
+            }
             let handover = self.line.hand_over(self.descriptor.take());
-            self.maker.berth.replace(Some(handover));
-            self.tell(Says::Proved);
-            self.over = true;
+            maker.berth.replace(Some(handover));
+            maker.tell(&worker, Says::Proved);
+            *over = true;
             return Poll::Ready(());
         }
         let reason = match turn {
@@ -89,9 +111,17 @@ impl ChildLine {
     }
 
     fn lost(&mut self, why: Loss, reason: FinishReason) {
-        if !std::mem::replace(&mut self.over, true) {
-            self.tell(Says::Lost(why, reason));
+        if let Role::Candidate { maker, over, .. } = &mut self.role
+            && !std::mem::replace(over, true)
+        {
+            maker.tell(self.line.worker(), Says::Lost(why, reason));
         }
+    }
+}
+
+impl Maker {
+    fn tell(&self, worker: &Worker, says: Says) {
+        worker.tell_maker(self.line, CandidateSays { candidate: self.candidate, says });
     }
 }
 
@@ -124,9 +154,20 @@ impl ActorFuture<ChildLine> for Pump {
         ctx: &mut Context<ChildLine>,
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        std::task::ready!(actor.turn(cx));
-        ctx.stop();
-        Poll::Ready(())
+        loop {
+            if actor.line.is_homeless() {
+                actor.line.set_home(&ctx.address().recipient());
+            }
+            match actor.turn(cx) {
+                Poll::Ready(()) => {
+                    ctx.stop();
+                    return Poll::Ready(());
+                }
+                // A place on a parent that began in this turn.
+                Poll::Pending if actor.line.is_homeless() => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 }
 
@@ -136,9 +177,14 @@ impl Handler<Finish> for ChildLine {
     type Result = ();
 
     fn handle(&mut self, finish: Finish, _: &mut Self::Context) {
-        // Its maker knows; an operator has not told it.
-        self.over |= finish.reason != FinishReason::Admin;
-        self.line.give_up(finish.reason);
+        match &mut self.role {
+            Role::Candidate { over, .. } => {
+                // Its maker knows; an operator has not told it.
+                *over |= finish.reason != FinishReason::Admin;
+                self.line.give_up(finish.reason);
+            }
+            Role::Stream => self.line.finish(finish.reason),
+        }
     }
 }
 
@@ -147,6 +193,14 @@ impl Handler<CandidateSays> for ChildLine {
 
     fn handle(&mut self, says: CandidateSays, _: &mut Self::Context) {
         self.line.candidate_says(says);
+    }
+}
+
+impl Handler<ParentSays> for ChildLine {
+    type Result = ();
+
+    fn handle(&mut self, says: ParentSays, _: &mut Self::Context) {
+        self.line.parent_says(says);
     }
 }
 

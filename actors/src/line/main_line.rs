@@ -11,7 +11,7 @@ use super::core::{Line, LineParts};
 use super::end::End;
 use crate::descriptors::Permit;
 use crate::listener::LineCount;
-use crate::messages::{CandidateSays, Expired, Finish, WatchAgain};
+use crate::messages::{CandidateSays, Expired, Finish, ParentSays, WatchAgain};
 use crate::worker::Worker;
 
 /// A main line: one accepted connection or tester line, with both of its ends.
@@ -70,10 +70,21 @@ impl ActorFuture<MainLine> for Pump {
         ctx: &mut Context<MainLine>,
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        let reason = std::task::ready!(actor.line.turn(cx));
-        actor.line.close(reason);
-        ctx.stop();
-        Poll::Ready(())
+        loop {
+            if actor.line.is_homeless() {
+                actor.line.set_home(&ctx.address().recipient());
+            }
+            match actor.line.turn(cx) {
+                Poll::Ready(reason) => {
+                    actor.line.close(reason);
+                    ctx.stop();
+                    return Poll::Ready(());
+                }
+                // A place on a parent that began in this turn.
+                Poll::Pending if actor.line.is_homeless() => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 }
 
@@ -92,6 +103,14 @@ impl Handler<CandidateSays> for MainLine {
 
     fn handle(&mut self, says: CandidateSays, _: &mut Self::Context) {
         self.line.candidate_says(says);
+    }
+}
+
+impl Handler<ParentSays> for MainLine {
+    type Result = ();
+
+    fn handle(&mut self, says: ParentSays, _: &mut Self::Context) {
+        self.line.parent_says(says);
     }
 }
 

@@ -13,10 +13,10 @@ use lineway_wire::queue::ByteQueue;
 use crate::messages::{Face, ParentSays, ParentWord};
 
 /// Bytes that may be under way in one direction between a child and its parent.
-pub const MOST_BYTES: usize = 256 * 1024;
+pub(super) const MOST_BYTES: usize = 256 * 1024;
 
 /// Buffers that may be.
-pub const MOST_BUFFERS: usize = 256;
+pub(super) const MOST_BUFFERS: usize = 256;
 
 /// One direction of a [`Link`].
 #[derive(Debug, Default)]
@@ -154,7 +154,7 @@ impl Link {
 
 /// A child as its parent has it.
 #[derive(Debug)]
-pub struct Holder(pub Arc<Link>);
+pub(super) struct Holder(pub(super) Arc<Link>);
 
 impl Owner for Holder {
     fn room(&self) -> usize {

@@ -7,11 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use actix::Addr;
-use lineway_wire::line::{Direction, FinishReason};
-use lineway_wire::mux::{
-    ChildEnd, ChildKey, Cids, Counts, Dropped, Event, FrameKind, KeptPlace, Limits, Parent,
-    ParentPause, Side,
-};
+use lineway_wire::line::FinishReason;
+use lineway_wire::mux::{ChildEnd, ChildKey, Cids, Event, KeptPlace, Limits, Parent, Side};
 use lineway_wire::queue::ByteQueue;
 
 use super::credit::{Batch, Holder, Link, Returns, Toward};
@@ -45,7 +42,7 @@ pub struct Mux {
 
 impl Mux {
     /// A client's side without children, whose parent stands in a pool.
-    pub(super) fn client(
+    pub(crate) fn client(
         worker: &Rc<Worker>,
         node: &Rc<Node>,
         limits: Limits,
@@ -263,7 +260,7 @@ impl Mux {
     }
 
     /// Sets the marks of the parent's numbers before its line is reported (M08).
-    pub(super) fn set_marks(&mut self, view: &LineView) {
+    pub(crate) fn set_marks(&mut self, view: &LineView) {
         if let Some(cids) = self.core.cids() {
             view.set_cids_leased(cids.leased());
         }
@@ -326,8 +323,7 @@ impl Mux {
             return self.core.gone(now, key, ChildEnd::ParentLost, &self.worker.pool);
         };
         let link = Link::new(key, &self.returns);
-        let stream =
-            Stream::new(key, Face::Far, home.clone(), *line, Arc::clone(&link), None);
+        let stream = Stream::new(key, Face::Far, home.clone(), *line, Arc::clone(&link), None);
         match self.worker.open_stream(chain, stream) {
             Some(child) => {
                 link.set_home(child);
@@ -352,10 +348,7 @@ impl Mux {
 
     /// Tells others what passed and what holds, once for each turn and more.
     fn publish(&mut self) {
-        let counts = self.core.take_counts();
-        if counts != Counts::default() {
-            self.count(&counts);
-        }
+        self.metrics.count(&self.core.take_counts());
         let (cids_leased, cids_used) = match self.core.cids() {
             Some(cids) => (cids.leased(), cids.used()),
             None => (0, 0),
@@ -367,32 +360,6 @@ impl Mux {
             cids_leased,
             cids_used,
         });
-    }
-
-    fn count(&mut self, counts: &Counts) {
-        let (out, back) = match self.face {
-            Face::Near => (Direction::Upstream, Direction::Downstream),
-            Face::Far => (Direction::Downstream, Direction::Upstream),
-        };
-        let metrics = &mut self.metrics;
-        for kind in FrameKind::ALL {
-            metrics.frames(out, kind, counts.sent[kind as usize]);
-            metrics.frames(back, kind, counts.received[kind as usize]);
-        }
-        metrics.payload(out, counts.sent_bytes);
-        metrics.payload(back, counts.received_bytes);
-        for why in Dropped::ALL {
-            metrics.dropped(why, counts.dropped[why as usize]);
-        }
-        for why in ParentPause::ALL {
-            (0..counts.pauses[why as usize]).for_each(|_| metrics.paused(why));
-        }
-        (0..counts.opened).for_each(|_| metrics.child_opened());
-        for end in ChildEnd::ALL {
-            (0..counts.ended[end as usize]).for_each(|_| metrics.child_closed(end));
-        }
-        metrics.lost(counts.lost_bytes);
-        (0..counts.agreed).for_each(|_| metrics.half_close_agreed());
     }
 }
 

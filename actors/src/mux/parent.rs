@@ -12,7 +12,7 @@ use lineway_wire::wheel::Key;
 
 use super::end::{Mux, children_end};
 use crate::descriptors::Permit;
-use crate::line::{End, Line, LineParts};
+use crate::line::{Line, LineParts};
 use crate::listener::LineCount;
 use crate::messages::{
     CandidateSays, ChildSays, CidLease, Expired, Face, Finish, ParentSays, TakeNoMore, WatchAgain,

@@ -1,7 +1,7 @@
 //! The parents of one MuxClient on one worker (M10 to M13).
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use actix::Addr;
@@ -25,8 +25,8 @@ pub struct Parents {
     kept: RefCell<Kept<(Addr<MuxParent>, ChildKey)>>,
     /// Keys of children, never used twice on this worker.
     keys: Cell<u64>,
-    /// The way that the parents of the pool take.
-    way: RefCell<Option<Rc<Chain>>>,
+    /// The way that the parents of the pool take; they hold it.
+    way: RefCell<Weak<Chain>>,
 }
 
 /// How a parent is reached.
@@ -67,7 +67,12 @@ impl Parents {
 
     /// A place for the next child, on the parent whose turn it is. Parents take this way, which
     /// begins with the node of the pool.
-    pub(crate) fn join(self: &Rc<Self>, worker: &Rc<Worker>, node: &Rc<Node>, way: &Rc<Chain>) -> Stream {
+    pub(crate) fn join(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        node: &Rc<Node>,
+        way: &Rc<Chain>,
+    ) -> Stream {
         self.turn_to(way);
         let key = ChildKey(self.keys.get() + 1);
         self.keys.set(key.0);
@@ -95,15 +100,15 @@ impl Parents {
     /// further child.
     fn turn_to(&self, way: &Rc<Chain>) {
         let same = |other: &Rc<Chain>| Rc::ptr_eq(other, way) || other.same_nodes(way);
-        if !self.way.borrow().as_ref().is_some_and(same) {
+        if !self.way.borrow().upgrade().as_ref().is_some_and(same) {
             self.let_go_all();
-            *self.way.borrow_mut() = Some(Rc::clone(way));
+            *self.way.borrow_mut() = Rc::downgrade(way);
         }
     }
 
     /// The parents take no further child, unless their way is one of these.
     pub fn retire(&self, ways: impl Fn(&Chain) -> bool) {
-        if !self.way.borrow().as_ref().is_some_and(|way| ways(way)) {
+        if !self.way.borrow().upgrade().is_some_and(|way| ways(&way)) {
             self.let_go_all();
         }
     }
@@ -113,7 +118,7 @@ impl Parents {
         for reached in pool.parents() {
             reached.addr.do_send(crate::messages::TakeNoMore);
         }
-        *self.way.borrow_mut() = None;
+        *self.way.borrow_mut() = Weak::new();
     }
 }
 
@@ -136,7 +141,7 @@ impl Membership {
     }
 
     /// The pool.
-    pub(super) const fn parents(&self) -> &Rc<Parents> {
+    pub(crate) const fn parents(&self) -> &Rc<Parents> {
         &self.parents
     }
 

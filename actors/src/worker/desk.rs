@@ -9,7 +9,7 @@ use actix::prelude::*;
 
 use super::actor::{Control, Install, ListenAt};
 use super::{Worker, timers};
-use crate::line::{Chain, Node};
+use crate::line::{Chain, Node, NodeRole};
 use crate::listener::{LineLimit, Listener, Serving, ServingSlot, SharedAcceptor};
 use crate::messages::{Died, Retire, ServeAnew, StartAgain};
 use crate::metrics::ActorKind;
@@ -46,8 +46,11 @@ impl Desk {
     /// Puts a plan in force.
     pub(super) fn install(&mut self, install: Install) {
         self.limits = install.limits;
+        self.worker.drain_timeout.set(install.plan.service.drain_timeout.duration());
+        let before: Vec<_> = self.nodes.values().cloned().collect();
         self.build_nodes(&install.plan);
         self.build_chains(&install.plan);
+        self.retire_parents(&before);
         self.settle_listeners(&install.plan);
         self.listen(&install.plan, install.listen);
         if install.start_testers {
@@ -63,6 +66,7 @@ impl Desk {
                 for (_, listening) in self.listening.drain() {
                     listening.addr.do_send(Retire { accept_waiting: false });
                 }
+                self.worker.drain_parents();
                 self.worker.line_count()
             }
             Control::FinishLines(reason) => self.worker.finish_lines(reason, |_| true),
@@ -118,6 +122,16 @@ impl Desk {
             }
         }
         self.chains = chains;
+    }
+
+    /// Parents whose way is not in the plan take no further child.
+    fn retire_parents(&self, before: &[Rc<Node>]) {
+        let planned = |way: &Chain| self.chains.values().any(|chain| chain.leads_through(way));
+        for node in before {
+            if let NodeRole::MuxClient(parents) = &node.role {
+                parents.retire(planned);
+            }
+        }
     }
 
     fn path(&self, entry: &Arc<str>) -> Vec<Rc<Node>> {

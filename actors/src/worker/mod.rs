@@ -26,12 +26,16 @@ use leases::Lessees;
 use crate::descriptors::{Descriptors, Permit};
 use crate::dns::Names;
 use crate::health::Health;
-use crate::line::{Chain, ChildLine, End, LineParts, MainLine, Maker, Pool, TesterClient, Testers};
+use crate::line::{
+    Chain, ChildLine, End, LineParts, MainLine, Maker, Node, NodeRole, Pool, TesterClient, Testers,
+};
 use crate::listener::LineCount;
 use crate::messages::{
-    CandidateSays, CidLease, Closed, DeadlineKind, Expired, Finish, Report, Snapshot, WatchAgain,
+    CandidateSays, CidLease, Closed, DeadlineKind, Expired, Finish, ParentSays, Report, Snapshot,
+    TakeNoMore, WatchAgain,
 };
 use crate::metrics::{ActorKind, Metrics, WorkerMetrics};
+use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
@@ -78,6 +82,8 @@ pub struct Worker {
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     lessees: Lessees,
     numbers: Cell<u64>,
+    /// `drain-timeout-ms`, for a parent that an operator drains.
+    pub drain_timeout: Cell<Duration>,
 }
 
 /// Where a line is reached.
@@ -85,6 +91,7 @@ pub struct Worker {
 enum Address {
     Main(Addr<MainLine>),
     Child(Addr<ChildLine>),
+    Parent(Addr<MuxParent>),
 }
 
 impl Address {
@@ -93,10 +100,12 @@ impl Address {
         M: actix::Message<Result = ()> + Send + 'static,
         MainLine: actix::Handler<M>,
         ChildLine: actix::Handler<M>,
+        MuxParent: actix::Handler<M>,
     {
         match self {
             Self::Main(line) => line.do_send(message),
             Self::Child(line) => line.do_send(message),
+            Self::Parent(line) => line.do_send(message),
         }
     }
 }
@@ -127,6 +136,7 @@ impl Worker {
             lines: RefCell::default(),
             lessees: Lessees::default(),
             numbers: Cell::new(0),
+            drain_timeout: Cell::new(Duration::from_secs(10)),
             board,
             metrics,
         });
@@ -156,18 +166,124 @@ impl Worker {
         (descriptors, count): (Option<Permit>, Option<LineCount>),
         limit: Option<(DeadlineKind, Duration)>,
     ) -> LineId {
-        let (id, number) = self.next_id();
+        let (id, _) = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
+        if let End::Socket(socket) = &near
+            && chain.is_parent
+            && let Err(error) = socket.becomes_parent()
+        {
+            tracing::debug!(line = %id, %error, "a parent's socket has not all of its options");
+        }
         let parts = self.parts(chain, near, &view);
+        if chain.is_parent {
+            let parent = MuxParent::new(self, parts, None, descriptors, count);
+            let actors = self.board.metrics.actors();
+            let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
+            self.enter(&view, Address::Parent(addr), chain);
+            return id;
+        }
         let mut line = MainLine::new(self, parts, descriptors, count);
         if let Some((kind, limit)) = limit {
             line.line().limit(kind, timers::now() + limit);
         }
         let addr = spawn::start(ActorKind::MainLine, self.board.metrics.actors(), |_| line, |_| {});
-        let addr = Address::Main(addr);
-        self.lines.borrow_mut().insert(number, LiveLine { addr, view, chain: Rc::clone(chain) });
+        self.enter(&view, Address::Main(addr), chain);
         id
+    }
+
+    fn enter(&self, view: &Arc<LineView>, addr: Address, chain: &Rc<Chain>) {
+        let live = LiveLine { addr, view: Arc::clone(view), chain: Rc::clone(chain) };
+        self.lines.borrow_mut().insert(view.id.number, live);
+    }
+
+    /// Starts a parent of a MuxClient (M13), whose children come by this pool.
+    pub(crate) fn open_parent(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        node: &Rc<Node>,
+        membership: Membership,
+        returns: Arc<Returns>,
+        line: &Rc<Cell<LineId>>,
+    ) -> Addr<MuxParent> {
+        let again = Again { chain: Rc::clone(chain), retry: membership.parents().retry() };
+        let limits = membership.parents().limits();
+        let mux = Box::new(Mux::client(self, node, limits, membership, returns));
+        let parts = self.parent_parts(chain, mux);
+        let view = Arc::clone(&parts.view);
+        // A parent is made for a client that is there already, so it is made in any case.
+        let descriptor = self.board.descriptors.take(1);
+        let mut parent = MuxParent::new(self, parts, Some(again), descriptor, None);
+        parent.tell_line(line);
+        let actors = self.board.metrics.actors();
+        let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
+        self.enter(&view, Address::Parent(addr.clone()), chain);
+        addr
+    }
+
+    /// What the line of a MuxClient's parent is made of.
+    pub(crate) fn parent_parts(self: &Rc<Self>, chain: &Rc<Chain>, mut mux: Box<Mux>) -> LineParts {
+        let (id, _) = self.next_id();
+        let node = Arc::clone(&chain.entry.plan.name);
+        let view = Arc::new(LineView::new(id, LineKind::Parent, node, None, None));
+        mux.set_marks(&view);
+        self.parts(chain, End::Mux(mux), &view)
+    }
+
+    /// A parent has another line.
+    pub(crate) fn parent_renewed(&self, before: LineId, view: &Arc<LineView>) {
+        let live = self.lines.borrow_mut().remove(&before.number);
+        if let Some(LiveLine { addr, chain, .. }) = live {
+            if let Address::Parent(addr) = &addr {
+                self.lessees.left(before);
+                self.lessees.enter(view.id, addr.clone().recipient());
+            }
+            self.enter(view, addr, &chain);
+        }
+    }
+
+    /// Starts the line of a child that the peer of a parent opened (M17). `None` when descriptors
+    /// are out.
+    pub(crate) fn open_stream(
+        self: &Rc<Self>,
+        chain: &Rc<Chain>,
+        stream: Stream,
+    ) -> Option<Recipient<ParentSays>> {
+        let descriptor = match chain.end.role {
+            NodeRole::Connector(_) | NodeRole::FisherClient { .. } => {
+                Some(self.board.descriptors.take(1)?)
+            }
+            _ => None,
+        };
+        let (id, _) = self.next_id();
+        let node = Arc::clone(&chain.entry.plan.name);
+        let maker = stream.parent_line();
+        let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker), None));
+        view.set_parent(maker);
+        let parts = self.parts(chain, End::Stream(Box::new(stream)), &view);
+        let child = ChildLine::of_parent(self, parts, descriptor);
+        let actors = self.board.metrics.actors();
+        let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
+        self.enter(&view, Address::Child(addr.clone()), chain);
+        Some(addr.recipient())
+    }
+
+    /// Where a parent reaches this line.
+    pub(crate) fn home(&self, line: LineId) -> Option<Recipient<ParentSays>> {
+        Some(match &self.lines.borrow().get(&line.number)?.addr {
+            Address::Main(addr) => addr.clone().recipient(),
+            Address::Child(addr) => addr.clone().recipient(),
+            Address::Parent(addr) => addr.clone().recipient(),
+        })
+    }
+
+    /// Parents take no further child: the worker drains. Those without one end.
+    pub fn drain_parents(&self) {
+        for line in self.lines.borrow().values() {
+            if let Address::Parent(addr) = &line.addr {
+                addr.do_send(TakeNoMore);
+            }
+        }
     }
 
     /// Starts a candidate of this main line on the way that begins with its fisher.
@@ -273,7 +389,7 @@ impl Worker {
     /// retired by a reload.
     pub fn finish_lines(&self, reason: FinishReason, which: impl Fn(&Chain) -> bool) -> usize {
         let lines = self.lines.borrow();
-        let main = |line: &&LiveLine| line.view.kind == LineKind::Main;
+        let main = |line: &&LiveLine| line.view.kind != LineKind::Child;
         let chosen = lines.values().filter(main).filter(|line| which(&line.chain));
         chosen.map(|line| line.addr.tell(Finish { reason })).count()
     }

@@ -16,13 +16,24 @@ impl Line {
 
     /// What parents say is said to this actor.
     pub fn set_home(&mut self, home: &Recipient<ParentSays>) {
-        let parent = self.streams().filter(|stream| stream.is_homeless()).fold(None, |_, stream| {
-            stream.set_home(home.clone());
-            Some(stream.parent_line())
-        });
+        let parent =
+            self.streams().filter(|stream| stream.is_homeless()).fold(None, |_, stream| {
+                stream.set_home(home.clone());
+                Some(stream.parent_line())
+            });
         if let Some(parent) = parent {
             self.view.set_parent(parent);
         }
+    }
+
+    /// True for a child of a mux.
+    pub fn lives_on_parent(&mut self) -> bool {
+        self.streams().next().is_some()
+    }
+
+    /// What parents say is said to another actor from here on.
+    pub fn move_home(&mut self, home: &Recipient<ParentSays>) {
+        self.streams().for_each(|stream| stream.set_home(home.clone()));
     }
 
     /// A parent says something; ignored if the child is not here.
