@@ -127,6 +127,8 @@ pub(super) struct Child<T> {
     /// Since when it stands for the reply alone: the last byte of that, or the end of its client's
     /// input (M31).
     pub(super) reply_since: Option<Instant>,
+    /// The time under which it stands among those with a limit of time.
+    pub(super) wake: Option<Instant>,
     /// When it joined.
     pub(super) joined: Instant,
     /// Why it is over, once something has decided that.
@@ -153,6 +155,7 @@ impl<T> Child<T> {
             local_paused: false,
             told_paused: false,
             reply_since: None,
+            wake: None,
             joined: now,
             end: None,
         }
@@ -168,8 +171,24 @@ impl<T> Child<T> {
         self.left || matches!(self.inward, Inward::FinTold)
     }
 
-    /// True while it stands for the reply alone (M31).
-    pub(super) const fn is_kept(&self) -> bool {
-        self.reply_since.is_some()
+    /// True when nothing but its Close is left to send (M05).
+    pub(super) fn is_closing(&self) -> bool {
+        self.outward == Outward::Closing && self.out.is_empty()
+    }
+
+    /// True while something of it is to leave before its peer can end it: a reply is not overdue
+    /// before that (M31).
+    pub(super) fn is_unsent(&self) -> bool {
+        self.wire == Wire::Waiting || !self.out.is_empty()
+    }
+
+    /// True when its line is done with it, or it is being closed, and what it has to send is not
+    /// out (T05).
+    pub(super) fn lingers(&self) -> bool {
+        match self.outward {
+            Outward::Closing => self.is_unsent(),
+            Outward::Ended => self.left,
+            Outward::Flowing | Outward::Fin => false,
+        }
     }
 }

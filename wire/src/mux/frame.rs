@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn mux_m06_bytes_that_make_no_whole_frame_wait_and_never_more_than_fit_into_one() {
         let mut input = ByteQueue::default();
-        let frame = [Header::data(3, u16::MAX).encode().as_slice(), &[9; 65_535]].concat();
+        let frame = [Header::data(3, u16::MAX).encode().as_slice(), &vec![9; 65_535]].concat();
         for (at, byte) in frame.iter().enumerate() {
             assert_eq!(Header::of_whole_frame(&input), None, "after {at} bytes");
             input.append(&[*byte], &Unpooled);

@@ -3,12 +3,13 @@
 mod limits;
 mod local;
 mod receive;
+mod sound;
 mod transmit;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::child::{Child, ChildKey, Inward, Owed, Owner, Wire};
+use super::child::{Child, ChildKey, Inward, Outward, Owed, Owner, Wire};
 use super::cids::Cids;
 use super::reason::{ChildEnd, Dropped, FrameKind, ParentPause};
 use crate::line::PauseReason;
@@ -240,9 +241,7 @@ impl<T: Owner> Parent<T> {
 
     /// True when it takes no further child, has none, and owes nothing: it is to be closed (M12).
     pub fn is_over(&self) -> bool {
-        self.is_exhausted()
-            && self.children.is_empty()
-            && (self.lost || (self.control.is_empty() && self.refused.is_empty()))
+        self.is_exhausted() && self.children.is_empty() && (self.lost || self.refused.is_empty())
     }
 
     /// The numbers of a client's side.
@@ -270,19 +269,28 @@ impl<T: Owner> Parent<T> {
         self.lost = true;
         let mut gone: Vec<_> = Vec::new();
         for (key, child) in &mut self.children {
-            if child.wire != Wire::Waiting {
-                gone.push(*key);
-            } else if std::mem::take(&mut child.transport_paused) {
-                self.events.push_back(Event::Resume(*key, PauseReason::Transport));
+            // What is not read any more freezes nobody (M24, M25).
+            child.full = false;
+            match child.wire {
+                Wire::Open(_) => gone.push(*key),
+                Wire::Waiting if std::mem::take(&mut child.transport_paused) => {
+                    self.events.push_back(Event::Resume(*key, PauseReason::Transport));
+                }
+                Wire::Waiting | Wire::Over => {}
             }
         }
+        self.stalls.clear();
         // In the order in which they came, whatever the table's is.
         gone.sort_unstable();
         for key in gone {
             self.wire_over(key, ChildEnd::ParentLost, pool);
             self.sweep(key);
         }
-        self.control.clear();
+        for key in std::mem::take(&mut self.control) {
+            if let Some(child) = self.children.get_mut(&key) {
+                child.in_control = false;
+            }
+        }
         self.refused.clear();
         self.judge_reading();
         self.waiting.len()
@@ -291,7 +299,19 @@ impl<T: Owner> Parent<T> {
     /// Another transport is on its way, for the children that wait (M14).
     pub fn again(&mut self) {
         self.lost = false;
-        self.agreed = false;
+        if std::mem::take(&mut self.agreed) {
+            // Whose end of input waited for its Open waits for another agreement (M30).
+            for key in &self.waiting {
+                if let Some(child) = self.children.get_mut(key)
+                    && child.outward == Outward::Ended
+                    && child.reply_since.is_none()
+                {
+                    child.reply_since = Some(child.joined);
+                    self.events.push_back(Event::Kept(*key));
+                    self.stalls.happened(*key);
+                }
+            }
+        }
         if let Side::Client(cids) = &mut self.side {
             // Its numbers count from 1, and its leases with them (M07).
             *cids = Cids::new(cids.most());
@@ -328,15 +348,9 @@ impl<T: Owner> Parent<T> {
         if std::mem::take(&mut child.told_paused) {
             self.paused -= 1;
         }
-        if child.is_kept() {
-            child.reply_since = None;
-            self.events.push_back(Event::KeptNoMore(key));
-        }
-        self.counts.lost_bytes += child.out.len() as u64;
-        if let Some(owner) = &child.owner {
-            owner.give_back(child.out.len(), child.out.buffers());
-        }
-        child.out.clear(pool);
+        self.drop_unsent(key, pool);
+        self.keep_no_more(key);
+        self.unwake(key);
         self.close_inward(key, end);
     }
 
@@ -382,6 +396,7 @@ impl<T: Owner> Parent<T> {
         if !self.children.get(&key).is_some_and(over) {
             return;
         }
+        self.unwake(key);
         if let Some(child) = self.children.remove(&key) {
             debug_assert!(child.out.is_empty(), "a child that is over has bytes to send");
             let end = child.end.unwrap_or(ChildEnd::Finished);
@@ -391,6 +406,18 @@ impl<T: Owner> Parent<T> {
             // What many children needed is not kept for none.
             self.children.shrink_to(64);
             self.cids.shrink_to(64);
+        }
+        self.tidy();
+    }
+
+    /// Children that are gone do not add up in the lists while nobody takes anything from these.
+    fn tidy(&mut self) {
+        let most = 2 * self.children.len() + 64;
+        for list in [&mut self.control, &mut self.ready, &mut self.due] {
+            if list.len() > most {
+                list.retain(|key| self.children.contains_key(key));
+                list.shrink_to(most);
+            }
         }
     }
 }

@@ -126,7 +126,8 @@ impl<P> Pool<P> {
     /// The slot with the fewest live children; of equal ones, the next in turn (M13).
     fn next_slot(&self) -> usize {
         let count = self.slots.len();
-        let live = |at: &usize| self.slots[*at].parent.as_ref().map_or(0, |taking| taking.live);
+        // A dead slot comes before one whose parent has no child.
+        let live = |at: &usize| self.slots[*at].parent.as_ref().map_or(0, |taking| 1 + taking.live);
         let in_turn = (0..count).map(|step| (self.turn + step) % count);
         // The first of equal ones stays.
         in_turn.min_by_key(live).unwrap_or(0)

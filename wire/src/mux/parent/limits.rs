@@ -1,12 +1,15 @@
 //! What a parent may hold, and what happens to children that do not drain (M21 to M25, M31, M32).
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{MOST_CONTROL, Parent};
+use super::{Event, MOST_CONTROL, Parent};
 use crate::mux::child::{ChildKey, Inward, Outward, Owed, Owner};
 use crate::mux::reason::{ChildEnd, ParentPause};
 use crate::queue::Buffers;
+
+/// A limit that is looked at again and again is not looked at more often than this.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 /// Children that keep others waiting, or that are waited for.
 #[derive(Debug, Default)]
@@ -15,11 +18,12 @@ pub(super) struct Stalls {
     full: Vec<Episode>,
     /// Since when all queues together stand at their limit and none drained a byte (M25).
     parent: Option<Instant>,
-    /// Children that stand for the reply alone, with a time before which nothing is due (M31). One
-    /// that does so no more is found out at that time.
-    kept: BTreeSet<(Instant, ChildKey)>,
-    /// Children that are gone and have Data left to send (T05).
-    linger: BTreeSet<(Instant, ChildKey)>,
+    /// Children that stand for the reply alone (M31), and children that are done with and have
+    /// something left to send (T05); each with a time before which nothing is due.
+    timed: BTreeSet<(Instant, ChildKey)>,
+    /// Children of which something happened that a limit counts from, at a time that the next call
+    /// with a time tells.
+    untimed: Vec<ChildKey>,
 }
 
 /// A time in which one child at its limit keeps its parent from being read (M24).
@@ -31,16 +35,30 @@ struct Episode {
 }
 
 impl Stalls {
-    pub(super) fn keep(&mut self, until: Instant, key: ChildKey) {
-        self.kept.insert((until, key));
+    /// Something happened that a limit of this child counts from.
+    pub(super) fn happened(&mut self, key: ChildKey) {
+        self.untimed.push(key);
     }
 
-    pub(super) fn take_kept(&mut self) -> impl Iterator<Item = ChildKey> + use<> {
-        std::mem::take(&mut self.kept).into_iter().map(|(_, key)| key)
+    /// Who stands at its limit.
+    pub(super) fn full_keys(&self) -> impl Iterator<Item = ChildKey> {
+        self.full.iter().map(|episode| episode.key)
     }
 
-    pub(super) fn linger(&mut self, until: Instant, key: ChildKey) {
-        self.linger.insert((until, key));
+    /// Who stands under a limit of time.
+    pub(super) fn timed_keys(&self) -> impl Iterator<Item = (Instant, ChildKey)> {
+        self.timed.iter().copied()
+    }
+
+    /// True when a limit of this child is about to get its time.
+    pub(super) fn is_untimed(&self, key: ChildKey) -> bool {
+        self.untimed.contains(&key)
+    }
+
+    /// Nobody is kept waiting by children that do not drain.
+    pub(super) fn clear(&mut self) {
+        self.full.clear();
+        self.parent = None;
     }
 
     /// Bytes of this child were delivered.
@@ -74,12 +92,12 @@ impl<T: Owner> Parent<T> {
         self.queued -= bytes;
         if let Some(child) = self.children.get_mut(&key)
             && child.full
-            && (child.queue.is_empty() || child.queue.len() < self.limits.child_buffer * 7 / 8)
+            && child.queue.len() < part(self.limits.child_buffer, 8)
         {
             child.full = false;
             self.stalls.full.retain(|episode| episode.key != key);
         }
-        let under = |limit| self.queued == 0 || self.queued < limit * 3 / 4;
+        let under = |limit| self.queued < part(limit, 4);
         if self.limits.parent_buffer.is_some_and(under) {
             self.stalls.parent = None;
         }
@@ -131,21 +149,16 @@ impl<T: Owner> Parent<T> {
         let stall = self.limits.child_stall;
         let full = self.stalls.full.iter().map(|e| (e.drained + stall).min(e.started + 3 * stall));
         let parent = self.stalls.parent.map(|since| since + stall);
-        let kept = self.stalls.kept.first().map(|(at, _)| *at);
-        let linger = self.stalls.linger.first().map(|(at, _)| *at);
-        full.chain([parent, kept, linger].into_iter().flatten()).min()
+        let timed = self.stalls.timed.first().map(|(at, _)| *at);
+        full.chain([parent, timed].into_iter().flatten()).min()
     }
 
     /// The time that [`Self::next_wake`] named has come.
     pub fn timeout(&mut self, now: Instant, pool: &impl Buffers) {
         self.end_full(now, pool);
         self.end_largest(now, pool);
-        self.end_kept(now, pool);
-        while self.stalls.linger.first().is_some_and(|(at, _)| *at <= now) {
-            if let Some((_, key)) = self.stalls.linger.pop_first() {
-                self.close(key, ChildEnd::Timeout, true, pool);
-            }
-        }
+        self.happened_by(now);
+        self.end_timed(now, pool);
     }
 
     /// M24: one dead reader never freezes the rest for good.
@@ -176,23 +189,85 @@ impl<T: Owner> Parent<T> {
         self.judge_reading();
     }
 
-    /// M31: children whose reply does not come.
-    fn end_kept(&mut self, now: Instant, pool: &impl Buffers) {
-        while let Some((at, key)) = self.stalls.kept.first().copied() {
-            if at > now {
-                return;
-            }
-            self.stalls.kept.pop_first();
-            let Some(since) = self.children.get(&key).and_then(|child| child.reply_since) else {
+    /// Ends children whose reply does not come (M31), and those that can not send what is left of
+    /// them (T05).
+    fn end_timed(&mut self, now: Instant, pool: &impl Buffers) {
+        let timeout = self.limits.half_close_timeout;
+        while let Some((_, key)) = self.stalls.timed.first().copied().filter(|(at, _)| *at <= now) {
+            self.unwake(key);
+            let Some(child) = self.children.get(&key) else {
                 continue;
             };
-            let due = since + self.limits.half_close_timeout;
-            if due > now {
+            match child.reply_since {
+                None => {
+                    self.drop_unsent(key, pool);
+                    self.close(key, ChildEnd::Timeout, false, pool);
+                }
+                // Nobody can answer what was not sent.
+                Some(_) if child.is_unsent() => self.wake(key, now + timeout.max(LEAST_WAIT)),
                 // A byte of the reply came since.
-                self.stalls.kept.insert((due, key));
-            } else {
-                self.close(key, ChildEnd::HalfCloseTimeout, false, pool);
+                Some(since) if since + timeout > now => self.wake(key, since + timeout),
+                Some(_) => self.close(key, ChildEnd::HalfCloseTimeout, false, pool),
             }
         }
     }
+
+    /// The child stands for the reply alone from here on (M31).
+    pub(super) fn keep(&mut self, now: Instant, key: ChildKey) {
+        if let Some(child) = self.children.get_mut(&key) {
+            child.reply_since = Some(now);
+            self.events.push_back(Event::Kept(key));
+            self.wake(key, now + self.limits.half_close_timeout);
+        }
+    }
+
+    /// It does so no more.
+    pub(super) fn keep_no_more(&mut self, key: ChildKey) {
+        let child = self.children.get_mut(&key);
+        if child.is_some_and(|child| child.reply_since.take().is_some()) {
+            self.unwake(key);
+            self.events.push_back(Event::KeptNoMore(key));
+        }
+    }
+
+    /// Everybody who stands for the reply alone, oldest first.
+    pub(super) fn all_kept(&self) -> Vec<ChildKey> {
+        let kept = |key: &ChildKey| self.children.get(key).is_some_and(|c| c.reply_since.is_some());
+        self.stalls.timed.iter().map(|(_, key)| *key).filter(kept).collect()
+    }
+
+    /// What [happened](Stalls::happened) since the last call with a time happened by this time.
+    pub(super) fn happened_by(&mut self, now: Instant) {
+        while let Some(key) = self.stalls.untimed.pop() {
+            let Some(child) = self.children.get_mut(&key) else {
+                continue;
+            };
+            if child.reply_since.is_some() {
+                child.reply_since = Some(now);
+                self.wake(key, now + self.limits.half_close_timeout);
+            } else if child.lingers() && child.wake.is_none() {
+                self.wake(key, now + self.limits.linger);
+            }
+        }
+    }
+
+    fn wake(&mut self, key: ChildKey, at: Instant) {
+        self.unwake(key);
+        if let Some(child) = self.children.get_mut(&key) {
+            child.wake = Some(at);
+            self.stalls.timed.insert((at, key));
+        }
+    }
+
+    pub(super) fn unwake(&mut self, key: ChildKey) {
+        let child = self.children.get_mut(&key);
+        if let Some(at) = child.and_then(|child| child.wake.take()) {
+            self.stalls.timed.remove(&(at, key));
+        }
+    }
+}
+
+/// All but one of so many parts, rounded up: 7/8 and 3/4 of a limit (M24, M25).
+const fn part(limit: usize, parts: usize) -> usize {
+    limit - limit / parts
 }

@@ -24,6 +24,8 @@ impl<T: Owner> Parent<T> {
             child.owner = Some(owner);
         }
         self.deliver(key);
+        self.tell_end(key);
+        self.sweep(key);
     }
 
     /// Payload of a child, towards the peer; all of it is taken. What can not be sent any more is
@@ -64,11 +66,10 @@ impl<T: Owner> Parent<T> {
             child.outward = Outward::Closing;
             self.close_inward(key, ChildEnd::Finished);
         } else if keeps && child.inward == Inward::Flowing {
-            child.reply_since = Some(now);
-            self.events.push_back(Event::Kept(key));
-            self.stalls.keep(now + self.limits.half_close_timeout, key);
+            self.keep(now, key);
         }
         self.outward(key);
+        self.happened_by(now);
         self.sweep(key);
     }
 
@@ -124,14 +125,9 @@ impl<T: Owner> Parent<T> {
                 child.outward = Outward::Closing;
                 child.inward = Inward::Closed;
             }
-            if !child.out.is_empty() {
-                self.stalls.linger(now + self.limits.linger, key);
-            }
-            if child.is_kept() {
-                child.reply_since = None;
-                self.events.push_back(Event::KeptNoMore(key));
-            }
+            self.keep_no_more(key);
             self.outward(key);
+            self.happened_by(now);
         }
         self.sweep(key);
     }
@@ -144,14 +140,11 @@ impl<T: Owner> Parent<T> {
         };
         child.end.get_or_insert(end);
         if at_once {
-            let (lost, owed) = (child.queue.len(), child.out.len());
+            let lost = child.queue.len();
             child.queue.clear(pool);
-            if let Some(owner) = &child.owner {
-                owner.give_back(owed, child.out.buffers());
-            }
-            child.out.clear(pool);
-            self.counts.lost_bytes += (lost + owed) as u64;
+            self.counts.lost_bytes += lost as u64;
             self.undelivered(key, lost);
+            self.drop_unsent(key, pool);
         }
         let Some(child) = self.children.get_mut(&key) else {
             return;
@@ -164,15 +157,24 @@ impl<T: Owner> Parent<T> {
             Wire::Over => {}
             _ => {
                 child.outward = Outward::Closing;
-                if child.is_kept() {
-                    child.reply_since = None;
-                    self.events.push_back(Event::KeptNoMore(key));
-                }
+                self.keep_no_more(key);
                 self.outward(key);
             }
         }
         self.close_inward(key, end);
         self.sweep(key);
+    }
+
+    /// What this child has to send is lost.
+    pub(super) fn drop_unsent(&mut self, key: ChildKey, pool: &impl Buffers) {
+        let Some(child) = self.children.get_mut(&key) else {
+            return;
+        };
+        self.counts.lost_bytes += child.out.len() as u64;
+        if let Some(owner) = &child.owner {
+            owner.give_back(child.out.len(), child.out.buffers());
+        }
+        child.out.clear(pool);
     }
 
     /// The next payload for a line: to whom, and what. Whatever has no room is asked again after
@@ -182,6 +184,7 @@ impl<T: Owner> Parent<T> {
         now: Instant,
         pool: &impl Buffers,
     ) -> Option<(ChildKey, ByteQueue)> {
+        self.happened_by(now);
         while let Some(key) = self.due.pop_front() {
             let Some(child) = self.children.get_mut(&key) else {
                 continue;
@@ -260,6 +263,9 @@ impl<T: Owner> Parent<T> {
         let Some(child) = self.children.get_mut(&key) else {
             return;
         };
+        if child.wake.is_none() && child.lingers() {
+            self.stalls.happened(key);
+        }
         if child.sends() {
             if !std::mem::replace(&mut child.in_ready, true) {
                 self.ready.push_back(key);
@@ -269,7 +275,7 @@ impl<T: Owner> Parent<T> {
         if !child.out.is_empty() {
             return;
         }
-        if std::mem::take(&mut child.transport_paused) {
+        if std::mem::take(&mut child.transport_paused) && !child.left {
             self.events.push_back(Event::Resume(key, PauseReason::Transport));
         }
         match child.outward {

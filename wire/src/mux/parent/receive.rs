@@ -14,7 +14,8 @@ impl<T: Owner> Parent<T> {
     /// bytes were taken.
     ///
     /// Stops behind each child that was opened, so that its line stands before its Data comes:
-    /// call it again until it takes nothing.
+    /// call it again until it takes nothing. Stops, too, while too many control frames wait (M32):
+    /// frames may be left in `input` once [`Self::stops_reading`] says so no more.
     pub fn receive(&mut self, now: Instant, input: &mut ByteQueue, pool: &impl Buffers) -> usize {
         let before = input.len();
         while self.owed + self.refused.len() <= MOST_CONTROL
@@ -119,14 +120,9 @@ impl<T: Owner> Parent<T> {
             return;
         }
         self.counts.agreed += 1;
-        for key in self.stalls.take_kept() {
-            let Some(child) = self.children.get_mut(&key) else {
-                continue;
-            };
-            if child.reply_since.take().is_some() {
-                self.events.push_back(Event::KeptNoMore(key));
-                self.outward(key);
-            }
+        for key in self.all_kept() {
+            self.keep_no_more(key);
+            self.outward(key);
         }
     }
 
@@ -140,6 +136,9 @@ impl<T: Owner> Parent<T> {
         let Some(child) = self.children.get_mut(&key) else {
             return;
         };
+        if child.is_closing() {
+            return self.dropped(Dropped::Closing);
+        }
         if !std::mem::replace(&mut child.peer_paused, true) {
             self.events.push_back(Event::Pause(key, PauseReason::Peer));
             self.outward(key);
@@ -150,6 +149,9 @@ impl<T: Owner> Parent<T> {
         let Some(child) = self.children.get_mut(&key) else {
             return;
         };
+        if child.is_closing() {
+            return self.dropped(Dropped::Closing);
+        }
         if std::mem::take(&mut child.peer_paused) {
             self.events.push_back(Event::Resume(key, PauseReason::Peer));
             self.outward(key);

@@ -1,1 +1,9 @@
-//! Rules of a parent, one by one.
+//! Rules of a parent, one by one, each on the sides that it is for.
+
+mod end;
+mod flow;
+mod frames;
+mod half_close;
+mod life;
+mod limits;
+mod property;

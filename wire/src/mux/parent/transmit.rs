@@ -2,7 +2,8 @@
 
 use super::{Event, Parent, Side};
 use crate::line::PauseReason;
-use crate::mux::child::{ChildKey, Inward, Outward, Owed, Owner, Wire};
+use crate::mux::child::{Child, ChildKey, Inward, Outward, Owed, Owner, Wire};
+use crate::mux::cids::Cids;
 use crate::mux::frame::{HEADER_BYTES, Header, MOST_SENT};
 use crate::mux::reason::{ChildEnd, FrameKind};
 use crate::queue::{Buffers, ByteQueue};
@@ -37,8 +38,10 @@ impl<T: Owner> Parent<T> {
 
     /// True when [`Self::transmit`] would add something to an empty queue.
     pub fn has_frames(&self) -> bool {
-        self.up && (!self.control.is_empty() || !self.refused.is_empty() || !self.ready.is_empty())
-            || self.up && !self.waiting.is_empty() && self.can_open()
+        let sends = |key| self.children.get(key).is_some_and(Child::sends);
+        let opens = || !self.waiting.is_empty() && self.can_open();
+        let owes = self.owed > 0 || !self.refused.is_empty();
+        self.up && (owes || opens() || self.ready.iter().any(sends))
     }
 
     fn can_open(&self) -> bool {
@@ -58,6 +61,7 @@ impl<T: Owner> Parent<T> {
         for key in &self.ready {
             if let Some(child) = self.children.get_mut(key)
                 && child.sends()
+                && !child.left
                 && !std::mem::replace(&mut child.transport_paused, true)
             {
                 self.events.push_back(Event::Pause(*key, PauseReason::Transport));
@@ -140,6 +144,7 @@ impl<T: Owner> Parent<T> {
         if std::mem::take(&mut child.told_paused) {
             self.paused -= 1;
         }
+        self.unwake(key);
     }
 
     /// Opens go out with an unpaused transport alone, and with them the children's Est (M15).
@@ -147,17 +152,17 @@ impl<T: Owner> Parent<T> {
         while out.len() + HEADER_BYTES <= MOST_AHEAD
             && let Some(key) = self.waiting.first().copied()
         {
-            let Side::Client(cids) = &mut self.side else {
-                return;
-            };
-            let Some(cid) = cids.next() else {
-                return;
+            let Some(cid) = self.cids().and_then(Cids::next) else {
+                break;
             };
             self.waiting.pop_first();
             let Some(child) = self.children.get_mut(&key) else {
                 continue;
             };
             child.wire = Wire::Open(cid);
+            if child.reply_since.is_some() {
+                self.stalls.happened(key);
+            }
             self.cids.insert(cid, key);
             let kind = FrameKind::Open;
             let header = Header::control(kind, cid).with_half_close(self.limits.half_close);
@@ -171,6 +176,10 @@ impl<T: Owner> Parent<T> {
     }
 
     fn send_data(&mut self, out: &mut ByteQueue, pool: &impl Buffers) {
+        if !self.control.is_empty() {
+            // There was no room for these; none of them may come behind the Data of its child.
+            return;
+        }
         let turn = (MOST_AHEAD / self.ready.len().max(1)).clamp(LEAST_TURN, MOST_SENT);
         while let Some(key) = self.ready.front().copied() {
             let room = MOST_AHEAD.saturating_sub(out.len() + HEADER_BYTES);
@@ -183,7 +192,7 @@ impl<T: Owner> Parent<T> {
                 self.ready.pop_front();
                 continue;
             };
-            let waits = child.out.head().len();
+            let waits = child.out.len();
             if room < waits.min(LEAST_CUT) {
                 return;
             }
@@ -196,6 +205,9 @@ impl<T: Owner> Parent<T> {
                 owner.give_back(length, buffers - child.out.buffers());
             }
             child.in_ready = false;
+            if child.reply_since.is_some() {
+                self.stalls.happened(key);
+            }
             self.counts.sent[FrameKind::Data as usize] += 1;
             self.counts.sent_bytes += length as u64;
             self.outward(key);
