@@ -253,7 +253,7 @@ impl Mux {
 
     /// Ends every child at once.
     pub(super) fn end_children(&mut self, end: ChildEnd) {
-        for key in self.core.keys() {
+        for key in self.core.all_keys() {
             self.core.close(key, end, true, &self.worker.pool);
         }
         self.dispatch(timers::now());
@@ -313,6 +313,7 @@ impl Mux {
             Event::InputEnded(key) => tell(key, ParentWord::InputEnded),
             Event::Kept(key) => self.keep(key),
             Event::KeptNoMore(key) => self.keep_no_more(key),
+            Event::Over(_, Holder(link)) => link.tell(self.face, ParentWord::InputEnded),
             Event::Finish(_, Holder(link), end) => link.tell(self.face, ParentWord::Finish(end)),
         }
     }

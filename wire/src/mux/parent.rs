@@ -79,6 +79,9 @@ pub enum Event<T> {
     Kept(ChildKey),
     /// It does so no more.
     KeptNoMore(ChildKey),
+    /// Both directions of this child ended with Fin: nothing follows what was delivered to it, and
+    /// its line ends by itself (M30).
+    Over(ChildKey, T),
     /// The child is over, behind what was delivered to it; nothing more is asked of its line.
     Finish(ChildKey, T, ChildEnd),
 }
@@ -207,7 +210,7 @@ impl<T: Owner> Parent<T> {
     }
 
     /// The keys of its children, in the order in which they came.
-    pub fn keys(&self) -> Vec<ChildKey> {
+    pub fn all_keys(&self) -> Vec<ChildKey> {
         let mut keys: Vec<_> = self.children.keys().copied().collect();
         keys.sort_unstable();
         keys
@@ -401,6 +404,9 @@ impl<T: Owner> Parent<T> {
             debug_assert!(child.out.is_empty(), "a child that is over has bytes to send");
             let end = child.end.unwrap_or(ChildEnd::Finished);
             self.counts.ended[end as usize] += 1;
+            if let Some(owner) = child.owner {
+                self.events.push_back(Event::Over(key, owner));
+            }
         }
         if self.children.is_empty() {
             // What many children needed is not kept for none.
