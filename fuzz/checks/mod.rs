@@ -3,3 +3,4 @@
 
 pub(crate) mod fisher;
 mod input;
+pub(crate) mod mux;

@@ -31,6 +31,16 @@ fn fisher_c08_c09_the_corpus_of_the_reply() {
     corpus("fisher_reply", checks::fisher::reply);
 }
 
+#[test]
+fn mux_m01_m06_the_corpus_of_the_frames() {
+    corpus("mux_frames", checks::mux::frames);
+}
+
+#[test]
+fn mux_m01_m32_case_t05_t23_the_corpus_of_a_parent() {
+    corpus("mux_parent", checks::mux::parent);
+}
+
 /// Bytes that are often a marker, or nearly.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let marker = prop_oneof![
@@ -52,6 +62,39 @@ fn step() -> BoxedStrategy<u8> {
     prop_oneof![6 => 0u8..8, 2 => 0x40u8..0x80, 1 => any::<u8>()].boxed()
 }
 
+/// Frames, the last one often cut short, behind lengths of pieces.
+fn mux_frames() -> impl Strategy<Value = Vec<u8>> {
+    let frame = (vec(any::<u8>(), 0..40), any::<[u8; 6]>())
+        .prop_map(|(payload, rest)| [&[0, payload.len() as u8], &rest[..], &payload].concat());
+    let stream = (vec(frame, 0..8), 0..20usize).prop_map(|(frames, cut)| {
+        let mut stream = frames.concat();
+        stream.truncate(stream.len().saturating_sub(cut));
+        stream
+    });
+    (vec(0u8..20, 0..60), stream)
+        .prop_map(|(cuts, stream)| [&[cuts.len() as u8], &cuts[..], &stream].concat())
+}
+
+/// Steps of a parent: mostly such that children live and something moves.
+fn mux_steps() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![
+        4 => Just(1u8), 4 => Just(2), 1 => Just(3), 1 => Just(4), 2 => Just(5), 2 => Just(6),
+        2 => Just(7), 1 => Just(8), 5 => Just(9), 4 => Just(10), 8 => Just(11), 1 => Just(12),
+        1 => Just(13), 1 => 0u8..16,
+    ];
+    let step = (kind, 0u8..16, 0u8..8, vec(any::<u8>(), 0..30)).prop_map(
+        |(kind, high, number, payload)| match kind {
+            0 | 1 | 9 | 10 | 14 | 15 => vec![kind | high << 4],
+            11 if high % 6 != 4 => vec![kind | high << 4, number],
+            11 => [&[kind | high << 4, number, payload.len() as u8], &payload[..]].concat(),
+            12 => [&[kind, payload.len() as u8], &payload[..]].concat(),
+            _ => vec![kind | high << 4, number],
+        },
+    );
+    (any::<u8>(), vec(step, 0..120))
+        .prop_map(|(bits, steps)| [vec![bits, 0], steps.concat()].concat())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
@@ -66,8 +109,24 @@ proptest! {
     }
 
     #[test]
+    fn mux_m06_random_frames_at_random_segmentation(input in mux_frames()) {
+        checks::mux::frames(&input);
+    }
+
+    #[test]
     fn whatever_the_bytes_are_they_mean_something(input in vec(any::<u8>(), 0..64)) {
         checks::fisher::probe(&input);
         checks::fisher::reply(&input);
+        checks::mux::frames(&input);
+        checks::mux::parent(&input);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn mux_m01_m32_random_steps_of_a_parent(input in mux_steps()) {
+        checks::mux::parent(&input);
     }
 }

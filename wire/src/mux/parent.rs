@@ -276,7 +276,7 @@ impl<T: Owner> Parent<T> {
             child.full = false;
             match child.wire {
                 Wire::Open(_) => gone.push(*key),
-                Wire::Waiting if std::mem::take(&mut child.transport_paused) => {
+                Wire::Waiting if std::mem::take(&mut child.transport_paused) && !child.left => {
                     self.events.push_back(Event::Resume(*key, PauseReason::Transport));
                 }
                 Wire::Waiting | Wire::Over => {}

@@ -111,6 +111,10 @@ impl<T: Owner> Parent<T> {
             return;
         };
         if child.inward != Inward::Flowing || child.outward == Outward::Closing {
+            // Nothing is to come that could be paused.
+            if std::mem::take(&mut child.told_paused) {
+                self.paused -= 1;
+            }
             self.settle(key, Owed::FLOW);
             return;
         }

@@ -65,6 +65,7 @@ impl<T: Owner> Parent<T> {
             // M31: Close at once, behind its Data; the other direction is over with it.
             child.outward = Outward::Closing;
             self.close_inward(key, ChildEnd::Finished);
+            self.mind_flow(key);
         } else if keeps && child.inward == Inward::Flowing {
             self.keep(now, key);
         }
@@ -126,6 +127,7 @@ impl<T: Owner> Parent<T> {
                 child.inward = Inward::Closed;
             }
             self.keep_no_more(key);
+            self.mind_flow(key);
             self.outward(key);
             self.happened_by(now);
         }
@@ -142,6 +144,10 @@ impl<T: Owner> Parent<T> {
         if at_once {
             let lost = child.queue.len();
             child.queue.clear(pool);
+            if lost > 0 {
+                // Whatever ended it before: this is why it lost bytes.
+                child.end = Some(end);
+            }
             self.counts.lost_bytes += lost as u64;
             self.undelivered(key, lost);
             self.drop_unsent(key, pool);
@@ -158,6 +164,7 @@ impl<T: Owner> Parent<T> {
             _ => {
                 child.outward = Outward::Closing;
                 self.keep_no_more(key);
+                self.mind_flow(key);
                 self.outward(key);
             }
         }
@@ -280,8 +287,6 @@ impl<T: Owner> Parent<T> {
         }
         match child.outward {
             Outward::Closing => {
-                // What is over needs no flow frames.
-                self.settle(key, Owed::FLOW);
                 self.settle(key, Owed::FIN);
                 self.owe(key, Owed::CLOSE);
             }

@@ -140,7 +140,9 @@ impl<T: Owner> Parent<T> {
             return self.dropped(Dropped::Closing);
         }
         if !std::mem::replace(&mut child.peer_paused, true) {
-            self.events.push_back(Event::Pause(key, PauseReason::Peer));
+            if !child.left {
+                self.events.push_back(Event::Pause(key, PauseReason::Peer));
+            }
             self.outward(key);
         }
     }
@@ -153,7 +155,9 @@ impl<T: Owner> Parent<T> {
             return self.dropped(Dropped::Closing);
         }
         if std::mem::take(&mut child.peer_paused) {
-            self.events.push_back(Event::Resume(key, PauseReason::Peer));
+            if !child.left {
+                self.events.push_back(Event::Resume(key, PauseReason::Peer));
+            }
             self.outward(key);
         }
     }

@@ -6,4 +6,5 @@ mod frames;
 mod half_close;
 mod life;
 mod limits;
+mod model;
 mod property;
