@@ -273,6 +273,7 @@ impl Owned {
                     Event::Pause(key, _)
                     | Event::Resume(key, _)
                     | Event::InputEnded(key)
+                    | Event::Over(key, _)
                     | Event::Kept(key) => assert!(self.lines.contains_key(&key), "{key:?} ended"),
                 }
             }

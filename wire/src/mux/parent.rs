@@ -5,6 +5,7 @@ mod local;
 mod receive;
 mod sound;
 mod transmit;
+mod turns;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use super::reason::{ChildEnd, Dropped, FrameKind, ParentPause};
 use crate::line::PauseReason;
 use crate::queue::Buffers;
 use limits::Stalls;
+use turns::Turns;
 
 /// Which side of the wire a parent is.
 #[derive(Clone, Debug)]
@@ -142,7 +144,7 @@ pub struct Parent<T> {
     /// Cids that get Close and nothing else (M32).
     refused: VecDeque<u32>,
     /// Children with Data to send, each in its turn (M29).
-    ready: VecDeque<ChildKey>,
+    ready: Turns,
     /// Children with something to deliver.
     due: VecDeque<ChildKey>,
     events: VecDeque<Event<T>>,
@@ -173,7 +175,7 @@ impl<T: Owner> Parent<T> {
             control: VecDeque::new(),
             owed: 0,
             refused: VecDeque::new(),
-            ready: VecDeque::new(),
+            ready: Turns::default(),
             due: VecDeque::new(),
             events: VecDeque::new(),
             queued: 0,
@@ -419,7 +421,8 @@ impl<T: Owner> Parent<T> {
     /// Children that are gone do not add up in the lists while nobody takes anything from these.
     fn tidy(&mut self) {
         let most = 2 * self.children.len() + 64;
-        for list in [&mut self.control, &mut self.ready, &mut self.due] {
+        let [little, much] = self.ready.lists();
+        for list in [&mut self.control, little, much, &mut self.due] {
             if list.len() > most {
                 list.retain(|key| self.children.contains_key(key));
                 list.shrink_to(most);

@@ -275,7 +275,7 @@ impl<T: Owner> Parent<T> {
         }
         if child.sends() {
             if !std::mem::replace(&mut child.in_ready, true) {
-                self.ready.push_back(key);
+                self.ready.push(key, child.out.len());
             }
             return;
         }

@@ -33,7 +33,8 @@ impl<T: Owner> Parent<T> {
             |child| child.in_control,
             |child| child.owed != Owed::default(),
         );
-        self.assert_list("ready", &self.ready, |child| child.in_ready, Child::sends);
+        let ready = self.ready.iter().copied().collect();
+        self.assert_list("ready", &ready, |child| child.in_ready, Child::sends);
         self.assert_list("due", &self.due, |child| child.in_due, |_| false);
         for (key, child) in &self.children {
             self.assert_child_sound(*key, child);

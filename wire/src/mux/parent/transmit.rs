@@ -11,9 +11,6 @@ use crate::queue::{Buffers, ByteQueue};
 /// The most bytes that stand before a control frame in user space (M28).
 const MOST_AHEAD: usize = 64 * 1024;
 
-/// The least that a child sends in its turn, if it has so much (M29).
-const LEAST_TURN: usize = 16 * 1024;
-
 /// Data is rather sent with the next write than cut to less than this.
 const LEAST_CUT: usize = 2 * 1024;
 
@@ -58,7 +55,7 @@ impl<T: Owner> Parent<T> {
         if !blocked || was {
             return;
         }
-        for key in &self.ready {
+        for key in self.ready.iter() {
             if let Some(child) = self.children.get_mut(key)
                 && child.sends()
                 && !child.left
@@ -180,24 +177,23 @@ impl<T: Owner> Parent<T> {
             // There was no room for these; none of them may come behind the Data of its child.
             return;
         }
-        let turn = (MOST_AHEAD / self.ready.len().max(1)).clamp(LEAST_TURN, MOST_SENT);
-        while let Some(key) = self.ready.front().copied() {
+        while let Some((key, little)) = self.ready.first() {
             let room = MOST_AHEAD.saturating_sub(out.len() + HEADER_BYTES);
             let Some(child) = self.children.get_mut(&key) else {
-                self.ready.pop_front();
+                self.ready.had(little, 0);
                 continue;
             };
             let (Wire::Open(cid), true) = (child.wire, child.sends()) else {
                 child.in_ready = false;
-                self.ready.pop_front();
+                self.ready.had(little, 0);
                 continue;
             };
             let waits = child.out.len();
             if room < waits.min(LEAST_CUT) {
                 return;
             }
-            self.ready.pop_front();
-            let length = waits.min(turn).min(room);
+            let length = waits.min(MOST_SENT).min(room);
+            self.ready.had(little, length);
             let buffers = child.out.buffers();
             out.append(&Header::data(cid, length as u16).encode(), pool);
             child.out.move_front(length, out, pool);

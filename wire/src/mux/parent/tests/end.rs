@@ -218,6 +218,7 @@ impl End {
                 Event::Pause(key, why) => format!("pause {} {}", key.0, why.as_str()),
                 Event::Resume(key, why) => format!("resume {} {}", key.0, why.as_str()),
                 Event::InputEnded(key) => format!("input-ended {}", key.0),
+                Event::Over(key, _) => format!("over {}", key.0),
                 Event::Kept(key) => format!("kept {}", key.0),
                 Event::KeptNoMore(key) => format!("kept-no-more {}", key.0),
                 Event::Finish(key, line, end) => {
