@@ -131,7 +131,7 @@ fn mux_m30_after_two_fins_the_child_is_over_without_close() {
         end.hears(&["data 1 reply", "fin 1"]);
         assert_eq!(
             (end.told(), end.got(1)),
-            (vec!["input-ended 1", "over 1".into()], b"reply".to_vec())
+            (vec!["input-ended 1".into(), "over 1".into()], b"reply".to_vec())
         );
         assert!(end.parent.is_empty());
         end.gone(1, ChildEnd::Finished);
@@ -140,7 +140,7 @@ fn mux_m30_after_two_fins_the_child_is_over_without_close() {
     }
     for mut end in agreed() {
         end.hears(&["fin 1"]);
-        assert_eq!(end.told(), ["input-ended 1", "over 1"]);
+        assert_eq!(end.told(), ["input-ended 1"]);
         end.pays(1, b"reply");
         end.ends(1);
         end.gone(1, ChildEnd::Finished);
@@ -164,7 +164,7 @@ fn mux_m30_after_two_fins_a_paused_child_keeps_its_queue() {
             end.resumes(1);
             assert_eq!(
                 (end.told(), end.got(1)),
-                (vec!["input-ended 1", "over 1".into()], b"reply".into())
+                (vec!["input-ended 1".into(), "over 1".into()], b"reply".into())
             );
             assert!(end.parent.is_empty());
         }
