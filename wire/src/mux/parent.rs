@@ -79,7 +79,8 @@ pub enum Event<T> {
     Kept(ChildKey),
     /// It does so no more.
     KeptNoMore(ChildKey),
-    /// The child is over, behind what was delivered to it; nothing more is asked of its line.
+    /// The child is over, behind what was delivered to it; nothing more is asked of its line. Not
+    /// told of a child whose two directions ended with Fin: its line knows of both (M30).
     Finish(ChildKey, T, ChildEnd),
 }
 

@@ -215,6 +215,8 @@ fn mux_m20_what_was_parsed_is_delivered_when_the_transport_is_lost() {
         end.reads(&bytes_of("data 1 incomplete")[..12]);
         assert_eq!(end.loses_transport(), 0);
         assert!(end.told().is_empty() && !end.parent.is_over());
+        end.hears(&["open 2", "data 1 late"]);
+        assert!(end.told().is_empty() && end.input.is_empty(), "nothing is left of the stream");
         end.passes(600_000);
         assert_eq!(end.parent.len(), 1, "a paused child keeps its queue");
         end.resumes(1);
