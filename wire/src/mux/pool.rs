@@ -219,6 +219,18 @@ mod tests {
     }
 
     #[test]
+    fn mux_m13_the_next_child_refills_a_dead_slot_though_another_has_no_child_either() {
+        let (mut pool, now) = (Pool::new(Mode::Fixed(3)), Instant::now());
+        let ids: Vec<_> = (0..3).map(|_| give(&mut pool, now).0).collect();
+        for id in &ids {
+            pool.child_gone(*id);
+        }
+        pool.let_go(ids[2]);
+        let (id, made) = give(&mut pool, now);
+        assert_eq!((id.slot, made), (2, vec![2]));
+    }
+
+    #[test]
     fn mux_m11_timer_counts_from_the_making_of_a_parent() {
         let mut pool = Pool::new(Mode::Timer(Duration::from_millis(100)));
         let now = Instant::now();

@@ -15,9 +15,14 @@ impl<T: Owner> Parent<T> {
     ///
     /// Stops behind each child that was opened, so that its line stands before its Data comes:
     /// call it again until it takes nothing. Stops, too, while too many control frames wait (M32):
-    /// frames may be left in `input` once [`Self::stops_reading`] says so no more.
+    /// frames may be left in `input` once [`Self::stops_reading`] says so no more. What was not taken
+    /// before the transport was lost is thrown away (M20).
     pub fn receive(&mut self, now: Instant, input: &mut ByteQueue, pool: &impl Buffers) -> usize {
         let before = input.len();
+        if self.lost {
+            input.clear(pool);
+            return before;
+        }
         while self.owed + self.refused.len() <= MOST_CONTROL
             && let Some(header) = Header::of_whole_frame(input)
         {

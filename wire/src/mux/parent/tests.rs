@@ -1,6 +1,7 @@
 //! Rules of a parent, one by one, each on the sides that it is for.
 
 mod end;
+mod ends;
 mod flow;
 mod frames;
 mod half_close;
@@ -8,3 +9,4 @@ mod life;
 mod limits;
 mod model;
 mod property;
+mod reply;
