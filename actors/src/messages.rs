@@ -13,7 +13,7 @@ use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::select::CandidateId;
 
 use crate::metrics::ActorKind;
-use crate::mux::{Batch, Link};
+use crate::mux::{Batch, Joining};
 use crate::registry::{LineId, LineView};
 
 // ---- lifecycle -------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ pub struct ChildSays {
 #[derive(Debug)]
 pub enum ChildWord {
     /// It comes: its first word at a MuxClient (M15).
-    Join(Arc<Link>),
+    Join(Joining),
     /// Payload towards the peer.
     Payload(Batch),
     /// Its line takes no payload at the moment (M21).

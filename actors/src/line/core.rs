@@ -485,6 +485,9 @@ impl Line {
             Direction::Upstream => &mut self.far,
             Direction::Downstream => &mut self.near,
         };
+        if sink.is_homeless_mux() {
+            return;
+        }
         if sink.is_mux() && self.ends.has_ended(direction) {
             // What makes no whole frame is lost (M20).
             self.flows[direction as usize].queue.clear(&self.worker.pool);

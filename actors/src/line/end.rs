@@ -213,6 +213,11 @@ impl End {
         matches!(self, Self::Mux(_))
     }
 
+    /// True for the end of a parent that takes nothing yet: its actor does not know it.
+    pub const fn is_homeless_mux(&self) -> bool {
+        matches!(self, Self::Mux(mux) if mux.is_homeless())
+    }
+
     /// Says at once that nothing follows. A connection that is dropped with unread bytes sends a
     /// reset alone, and its peer would not know that it ended in order.
     pub fn end_now(&mut self) {

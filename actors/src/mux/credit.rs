@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use actix::Recipient;
 use futures_util::task::AtomicWaker;
-use lineway_wire::mux::{ChildKey, Owner};
+use lineway_wire::mux::{ChildEnd, ChildKey, Owner};
 use lineway_wire::queue::ByteQueue;
 
 use crate::messages::{Face, ParentSays, ParentWord};
@@ -61,10 +61,12 @@ pub enum Toward {
     Child,
 }
 
-/// The children of one parent that have room again.
+/// What the children of one parent tell it without a message: that they have room again, and that
+/// they are on their way to it.
 #[derive(Debug, Default)]
 pub struct Returns {
     keys: Mutex<Vec<ChildKey>>,
+    coming: AtomicUsize,
     parent: AtomicWaker,
 }
 
@@ -79,9 +81,62 @@ impl Returns {
         std::mem::take(&mut *self.keys.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// True while a child has a place here and has not joined: a parent does not end under it.
+    pub fn expects(&self) -> bool {
+        self.coming.load(Relaxed) > 0
+    }
+
     fn has_room(&self, key: ChildKey) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
         self.parent.wake();
+    }
+}
+
+/// A child that was given a place on a parent and did not join yet. Dropped, it does not come, or
+/// is there.
+#[derive(Debug)]
+pub struct Coming(Arc<Returns>);
+
+impl Coming {
+    /// A child of the parent with these returns.
+    pub fn new(returns: &Arc<Returns>) -> Self {
+        returns.coming.fetch_add(1, Relaxed);
+        Self(Arc::clone(returns))
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.0.coming.fetch_sub(1, Relaxed);
+        self.0.parent.wake();
+    }
+}
+
+/// A child joins a parent. Where nobody takes it, because the actor of the parent panicked, the
+/// child is told that it is over.
+#[derive(Debug)]
+pub struct Joining {
+    link: Option<Arc<Link>>,
+    _coming: Option<Coming>,
+}
+
+impl Joining {
+    /// A child whose home the link knows.
+    pub const fn new(link: Arc<Link>, coming: Option<Coming>) -> Self {
+        Self { link: Some(link), _coming: coming }
+    }
+
+    /// The parent takes the child.
+    pub fn take(mut self) -> Option<Arc<Link>> {
+        self.link.take()
+    }
+}
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            link.tell(Face::Near, ParentWord::Finish(ChildEnd::Panic));
+        }
     }
 }
 

@@ -150,16 +150,21 @@ impl Mux {
         }
     }
 
+    /// True when the parent is to be closed (M12).
+    fn is_over(&self) -> bool {
+        self.core.is_over() && !self.returns.expects()
+    }
+
     /// Gives frames for the transport. `Ready(0)` when nothing follows.
     pub(crate) fn poll_read(&mut self, queue: &mut ByteQueue) -> Poll<usize> {
-        if self.ended || self.core.is_over() {
+        if self.ended || self.is_over() {
             return Poll::Ready(0);
         }
         let given = self.core.transmit(queue, &self.worker.pool);
         self.dispatch(timers::now());
         if given > 0 {
             Poll::Ready(given)
-        } else if self.core.is_over() {
+        } else if self.is_over() {
             Poll::Ready(0)
         } else {
             Poll::Pending
@@ -198,7 +203,11 @@ impl Mux {
         let (now, pool) = (timers::now(), &self.worker.pool);
         let ChildSays { key, says, .. } = says;
         match says {
-            ChildWord::Join(link) => self.core.join(now, key, Holder(link)),
+            ChildWord::Join(joining) => {
+                if let Some(link) = joining.take() {
+                    self.core.join(now, key, Holder(link));
+                }
+            }
             ChildWord::Payload(batch) => {
                 let link = batch.link();
                 let mut payload = batch.take();
@@ -226,11 +235,11 @@ impl Mux {
         waits
     }
 
-    /// Ends children that have waited for too long. True while others wait.
+    /// Ends children that have waited for too long. True while others wait, or are on their way.
     pub(super) fn gives_up(&mut self, now: Instant, until: Option<Instant>) -> bool {
         self.core.give_up_waiting(until.unwrap_or(now), &self.worker.pool);
         self.dispatch(now);
-        self.core.waiting_since().is_some()
+        self.core.waiting_since().is_some() || self.returns.expects()
     }
 
     /// When the first of the children joined that wait for a transport.
@@ -248,7 +257,7 @@ impl Mux {
 
     /// True when nothing is left to deliver to any child.
     pub(super) fn is_drained(&self) -> bool {
-        self.core.is_empty()
+        self.core.is_empty() && !self.returns.expects()
     }
 
     /// Ends every child at once.

@@ -18,7 +18,7 @@ mod parent;
 mod parents;
 mod stream;
 
-pub use credit::{Batch, Link, Returns};
+pub use credit::{Batch, Coming, Joining, Link, Returns};
 pub use end::Mux;
 pub use parent::{Again, MuxParent};
 pub use parents::{Membership, Parents};

@@ -137,8 +137,9 @@ impl MuxParent {
                     } else {
                         let given_up = mux.waiting_since().zip(self.again.as_ref());
                         let given_up = given_up.map(|(since, again)| since + again.retry);
-                        let at = given_up.map_or(*until, |at| at.min(*until));
-                        self.arm(cx, Some(at));
+                        let drained = self.drained_until;
+                        let at = [Some(*until), given_up, drained].into_iter().flatten().min();
+                        self.arm(cx, at);
                         return Poll::Pending;
                     }
                 }
@@ -154,7 +155,8 @@ impl MuxParent {
                     if muxes.is_empty() {
                         return Poll::Ready(());
                     }
-                    let at = muxes.iter().filter_map(|mux| mux.next_wake()).min();
+                    let wakes = muxes.iter().filter_map(|mux| mux.next_wake());
+                    let at = wakes.chain(self.drained_until).min();
                     self.arm(cx, at);
                     return Poll::Pending;
                 }

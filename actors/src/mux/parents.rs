@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actix::Addr;
 use lineway_wire::mux::{ChildKey, Kept, KeptPlace, Limits, Mode, ParentId, Pool};
 
-use super::credit::{Link, Returns};
+use super::credit::{Coming, Link, Returns};
 use super::parent::MuxParent;
 use super::stream::Stream;
 use crate::line::{Chain, Node};
@@ -27,6 +27,8 @@ pub struct Parents {
     keys: Cell<u64>,
     /// The way that the parents of the pool take; they hold it.
     way: RefCell<Weak<Chain>>,
+    /// The node is not in the plan any more; lines that began before may still come.
+    retired: Cell<bool>,
 }
 
 /// How a parent is reached.
@@ -52,6 +54,7 @@ impl Parents {
             kept: RefCell::default(),
             keys: Cell::new(0),
             way: RefCell::default(),
+            retired: Cell::new(false),
         }
     }
 
@@ -87,13 +90,19 @@ impl Parents {
         let (id, reached, last) = pool.give(timers::now(), make);
         let link = Link::new(key, &reached.returns);
         let place = ParentPlace { parents: Rc::clone(self), id };
+        let coming = Coming::new(&reached.returns);
         let (addr, line) = (reached.addr.clone(), reached.line.get());
         if last {
             // M11: it was given all that it takes.
             addr.do_send(crate::messages::TakeNoMore);
             pool.let_go(id);
         }
-        Stream::new(key, Face::Near, addr, line, link, Some(place))
+        drop(pool);
+        if self.retired.get() || worker.drains() {
+            // Nobody would end them later.
+            self.let_go_all();
+        }
+        Stream::new(key, Face::Near, addr, line, link, Some((place, coming)))
     }
 
     /// The nodes behind the pool were changed by a reload: the parents of the old way take no
@@ -113,9 +122,16 @@ impl Parents {
         }
     }
 
+    /// The node is not in the plan any more: parents take no further child, and one that is made
+    /// for a line of before takes that one alone.
+    pub fn retire_for_good(&self) {
+        self.retired.set(true);
+        self.let_go_all();
+    }
+
     fn let_go_all(&self) {
-        let pool = self.pool.replace(Pool::new(self.mode));
-        for reached in pool.parents() {
+        let parents = self.pool.borrow_mut().let_go_all();
+        for reached in parents {
             reached.addr.do_send(crate::messages::TakeNoMore);
         }
         *self.way.borrow_mut() = Weak::new();

@@ -8,7 +8,7 @@ use lineway_wire::line::{FinishReason, PauseReason, PauseReasons};
 use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::queue::ByteQueue;
 
-use super::credit::{Batch, Link, Toward};
+use super::credit::{Batch, Coming, Joining, Link, Toward};
 use super::parent::MuxParent;
 use super::parents::ParentPlace;
 use crate::line::EndError;
@@ -24,6 +24,8 @@ pub struct Stream {
     link: Arc<Link>,
     /// A client's child is counted at its pool.
     _place: Option<ParentPlace>,
+    /// Its parent waits for it to join.
+    coming: Option<Coming>,
     inbox: ByteQueue,
     /// Its parent knows where to reach it.
     at_home: bool,
@@ -62,8 +64,9 @@ impl Stream {
         parent: Addr<MuxParent>,
         parent_line: LineId,
         link: Arc<Link>,
-        place: Option<ParentPlace>,
+        place: Option<(ParentPlace, Coming)>,
     ) -> Self {
+        let (place, coming) = place.unzip();
         Self {
             key,
             face,
@@ -74,6 +77,7 @@ impl Stream {
             up: face == Face::Far,
             at_home: face == Face::Far,
             _place: place,
+            coming,
             inbox: ByteQueue::default(),
             ended: false,
             closed: None,
@@ -117,7 +121,11 @@ impl Stream {
     pub fn set_home(&mut self, home: Recipient<ParentSays>) {
         self.link.set_home(home);
         if !std::mem::replace(&mut self.at_home, true) {
-            self.say(ChildWord::Join(Arc::clone(&self.link)));
+            let joining = Joining::new(Arc::clone(&self.link), self.coming.take());
+            self.say(ChildWord::Join(joining));
+            if self.paused {
+                self.say(ChildWord::Pause);
+            }
         }
     }
 
@@ -216,7 +224,8 @@ impl Stream {
 
     /// The line takes no more payload at the moment, or it does again (M21, M23).
     pub fn pause(&mut self, paused: bool) {
-        if std::mem::replace(&mut self.paused, paused) != paused && !self.ended {
+        let changes = std::mem::replace(&mut self.paused, paused) != paused;
+        if changes && self.at_home && !self.ended {
             self.say(if paused { ChildWord::Pause } else { ChildWord::Resume });
         }
     }

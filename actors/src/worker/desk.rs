@@ -124,12 +124,16 @@ impl Desk {
         self.chains = chains;
     }
 
-    /// Parents whose way is not in the plan take no further child.
+    /// Parents whose way, or whose node, is not in the plan take no further child.
     fn retire_parents(&self, before: &[Rc<Node>]) {
         let planned = |way: &Chain| self.chains.values().any(|chain| chain.leads_through(way));
         for node in before {
             if let NodeRole::MuxClient(parents) = &node.role {
-                parents.retire(planned);
+                if self.nodes.values().any(|kept| Rc::ptr_eq(kept, node)) {
+                    parents.retire(planned);
+                } else {
+                    parents.retire_for_good();
+                }
             }
         }
     }

@@ -82,6 +82,7 @@ pub struct Worker {
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     lessees: Lessees,
     numbers: Cell<u64>,
+    drains: Cell<bool>,
     /// `drain-timeout-ms`, for a parent that an operator drains.
     pub drain_timeout: Cell<Duration>,
 }
@@ -136,6 +137,7 @@ impl Worker {
             lines: RefCell::default(),
             lessees: Lessees::default(),
             numbers: Cell::new(0),
+            drains: Cell::new(false),
             drain_timeout: Cell::new(Duration::from_secs(10)),
             board,
             metrics,
@@ -277,8 +279,10 @@ impl Worker {
         })
     }
 
-    /// Parents take no further child: the worker drains. Those without one end.
+    /// Parents take no further child: the worker drains. Those without one end, and those that a
+    /// line of before still needs end with it.
     pub fn drain_parents(&self) {
+        self.drains.set(true);
         for line in self.lines.borrow().values() {
             if let Address::Parent(addr) = &line.addr {
                 addr.do_send(TakeNoMore);
@@ -306,6 +310,11 @@ impl Worker {
             .borrow_mut()
             .insert(number, LiveLine { addr: live, view, chain: Rc::clone(chain) });
         addr
+    }
+
+    /// True once parents take no further child.
+    pub(crate) const fn drains(&self) -> bool {
+        self.drains.get()
     }
 
     fn next_id(&self) -> (LineId, u64) {

@@ -52,6 +52,8 @@ pub struct Pool<P> {
     mode: Mode,
     slots: Vec<Slot<P>>,
     generation: u64,
+    /// The next child is the first one.
+    fresh: bool,
     /// The slot that is looked at first (M13).
     turn: usize,
 }
@@ -80,7 +82,7 @@ impl<P> Pool<P> {
             Mode::Timer(_) | Mode::Counter(_) => 1,
         };
         let slots = (0..slots).map(|_| Slot { generation: 0, parent: None }).collect();
-        Self { mode, slots, generation: 0, turn: 0 }
+        Self { mode, slots, generation: 0, fresh: true, turn: 0 }
     }
 
     /// When its parents take children.
@@ -98,7 +100,7 @@ impl<P> Pool<P> {
         mut make: impl FnMut(ParentId) -> P,
     ) -> (ParentId, &P, bool) {
         self.let_go_old(now);
-        let first = self.generation == 0;
+        let first = std::mem::take(&mut self.fresh);
         let at = self.next_slot();
         for slot in 0..self.slots.len() {
             if self.slots[slot].parent.is_none() && (slot == at || first) {
@@ -150,6 +152,14 @@ impl<P> Pool<P> {
         if let Some(taking) = self.taking(id) {
             taking.live = taking.live.saturating_sub(1);
         }
+    }
+
+    /// No parent takes a further child; gives those that did. The next child is the first one again,
+    /// and no later parent has a name of before.
+    pub fn let_go_all(&mut self) -> Vec<P> {
+        (self.fresh, self.turn) = (true, 0);
+        let taking = self.slots.iter_mut().filter_map(|slot| slot.parent.take());
+        taking.map(|taking| taking.parent).collect()
     }
 
     /// This parent takes no further child: it is exhausted, drained, or gone.
@@ -228,6 +238,21 @@ mod tests {
         pool.let_go(ids[2]);
         let (id, made) = give(&mut pool, now);
         assert_eq!((id.slot, made), (2, vec![2]));
+    }
+
+    #[test]
+    fn mux_m13_after_a_reload_the_next_child_is_the_first_and_names_of_before_mean_nothing() {
+        let (mut pool, now) = (Pool::new(Mode::Fixed(2)), Instant::now());
+        let before: Vec<_> = (0..2).map(|_| give(&mut pool, now).0).collect();
+        assert_eq!(pool.let_go_all(), [0, 1]);
+        let (id, made) = give(&mut pool, now);
+        assert_eq!((id.slot, made), (0, vec![0, 1]));
+        for old in before {
+            pool.child_gone(old);
+            pool.let_go(old);
+        }
+        assert_eq!(pool.parents().count(), 2);
+        assert_eq!(give(&mut pool, now).0.slot, 1, "the first slot has a child");
     }
 
     #[test]
