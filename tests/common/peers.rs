@@ -119,7 +119,10 @@ impl Far {
     /// Listens on a free port.
     #[track_caller]
     pub fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    fn on(listener: TcpListener) -> Self {
         listener.set_nonblocking(true).expect("an option");
         let address = listener.local_addr().expect("an address");
         Self { listener, address }
@@ -189,6 +192,14 @@ impl Reserved {
             }
         }
         panic!("no free ports");
+    }
+
+    /// Listens at the first.
+    #[track_caller]
+    pub fn listen(mut self) -> Far {
+        let socket = self.0.swap_remove(0);
+        socket.listen(128).expect("the port is its own");
+        Far::on(socket.into())
     }
 
     /// The address of the first.

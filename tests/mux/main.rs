@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod client;
 mod far;
+mod golden;
 mod server;
 
 use std::net::SocketAddr;
@@ -79,12 +81,18 @@ fn closed(service: &Service, node: &str, reason: &str, count: u32) {
 /// Waits until no child, no line of one, and no byte of one is left.
 #[track_caller]
 fn no_child_left(service: &Service) {
+    no_line_left_but(service, 0.0);
+}
+
+/// The same where so many lines stand besides the parents.
+#[track_caller]
+fn no_line_left_but(service: &Service, others: f64) {
     for metric in ["lineway_mux_children_open", "lineway_mux_queued_bytes", "lineway_queued_bytes"]
     {
         service.until_metric(metric, &[], 0.0);
     }
     let parents = service.metric("lineway_mux_parents_open", &[]);
-    service.until_metric("lineway_lines_open", &[], parents);
+    service.until_metric("lineway_lines_open", &[], parents + others);
     service.until_metric("lineway_actors_alive", &[("kind", "mux-parent")], parents);
     service.until_metric("lineway_mux_children_paused", &[], 0.0);
 }

@@ -88,12 +88,13 @@ impl Parents {
         let link = Link::new(key, &reached.returns);
         let place = ParentPlace { parents: Rc::clone(self), id };
         let (addr, line) = (reached.addr.clone(), reached.line.get());
+        let mut stream = Stream::new(key, Face::Near, addr, line, link, Some(place));
         if last {
             // M11: it was given all that it takes.
-            addr.do_send(crate::messages::TakeNoMore);
+            stream.set_last();
             pool.let_go(id);
         }
-        Stream::new(key, Face::Near, addr, line, link, Some(place))
+        stream
     }
 
     /// The nodes behind the pool were changed by a reload: the parents of the old way take no

@@ -12,7 +12,7 @@ use super::credit::{Batch, Link, Toward};
 use super::parent::MuxParent;
 use super::parents::ParentPlace;
 use crate::line::EndError;
-use crate::messages::{ChildSays, ChildWord, Face, ParentSays, ParentWord};
+use crate::messages::{ChildSays, ChildWord, Face, ParentSays, ParentWord, TakeNoMore};
 use crate::registry::LineId;
 
 /// The place of one child on its parent.
@@ -37,6 +37,8 @@ pub struct Stream {
     stopped: PauseReasons,
     /// How the line ends, for the parent.
     end: ChildEnd,
+    /// Its parent takes no child after it.
+    is_last: bool,
 }
 
 /// What a parent's word means for the line of the child.
@@ -80,7 +82,14 @@ impl Stream {
             paused: false,
             stopped: PauseReasons::NONE,
             end: ChildEnd::Finished,
+            is_last: false,
         }
+    }
+
+    /// It is the last child that its parent takes (M11). The parent is told so behind the child's
+    /// joining: before that, it could have no child and be over.
+    pub const fn set_last(&mut self) {
+        self.is_last = true;
     }
 
     /// The line of the parent.
@@ -118,6 +127,13 @@ impl Stream {
         self.link.set_home(home);
         if !std::mem::replace(&mut self.at_home, true) {
             self.say(ChildWord::Join(Arc::clone(&self.link)));
+            self.tell_last();
+        }
+    }
+
+    fn tell_last(&mut self) {
+        if std::mem::take(&mut self.is_last) {
+            self.parent.do_send(TakeNoMore);
         }
     }
 
@@ -238,6 +254,8 @@ impl Drop for Stream {
         if self.closed.is_none() && self.at_home {
             self.say(ChildWord::Gone(self.end));
         }
+        // It never joined.
+        self.tell_last();
     }
 }
 
