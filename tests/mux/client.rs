@@ -149,12 +149,12 @@ fn mux_m26_flow_pause_of_the_peer_stops_that_child_alone() {
 #[test]
 fn mux_m20_what_has_come_is_delivered_when_the_parent_is_lost() {
     let far = Far::new();
+    let replies: Vec<_> = (1..=4).map(|cid| pattern(cid, 5 << 20)).collect();
     let service = client_to(far.address, &counter(100), "");
     let mut clients = vec![connect(service.at("in"))];
     let mut peer = parent(&far);
     peer.expect([asking(1)]);
     clients.extend((2..=4).map(|cid| opened(&service, &peer, cid)));
-    let replies: Vec<_> = (1..=4).map(|cid| pattern(cid, 5 << 20)).collect();
     for (reply, cid) in replies.iter().zip(1..) {
         peer.send(pieces(cid, reply));
     }

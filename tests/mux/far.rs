@@ -176,15 +176,9 @@ impl Peer {
         }
     }
 
-    /// The next frame of any cid but these.
-    #[track_caller]
-    pub(crate) fn frame_not_of(&self, cids: &[u32]) -> Frame {
-        loop {
-            let frame = self.frame();
-            if !cids.contains(&frame.cid) {
-                return frame;
-            }
-        }
+    /// The next frame, if it has come.
+    pub(crate) fn next(&self) -> Option<Frame> {
+        self.frames.try_recv().ok()
     }
 
     /// So many payload bytes of this child, and no other frame among them.

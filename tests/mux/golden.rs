@@ -8,8 +8,8 @@ use crate::common::peers::{Far, connect, finish, read, read_all, reset, send, se
 use crate::common::{Service, connector, listener};
 use crate::far::{DATA, Frame, Peer, close, open};
 use crate::{
-    ONE_WORKER, client_to, counter, fisher, fisher_server, mux_client, mux_server, no_child_left,
-    no_line_left_but, server_to,
+    ONE_WORKER, client_listener, client_to, counter, fisher, fisher_server, mux_client, mux_server,
+    no_child_left, no_line_left_but, server_to,
 };
 
 /// What the client sent and what the server sent.
@@ -184,7 +184,7 @@ fn the_client_sends_what_a_recorded_client_sent() {
 #[test]
 fn the_client_sends_what_a_recorded_client_sent_behind_a_fisher() {
     let far = Far::new();
-    let nodes = listener("in", "mux", "")
+    let nodes = client_listener()
         + &mux_client("race", &counter(100), "half-close-timeout-ms = 100,")
         + &fisher("race", "out", 2)
         + &connector("out", far.address, "");

@@ -6,6 +6,7 @@ mod common;
 mod client;
 mod far;
 mod golden;
+mod parents;
 mod server;
 
 use std::net::SocketAddr;
@@ -59,9 +60,14 @@ fn fisher_server(name: &str, next: &str) -> String {
 /// One worker, so that there is one pool of parents.
 const ONE_WORKER: &str = "[service]\nworkers = 1\n";
 
+/// Listener `in` before a client `mux`. A slow test is no idle client.
+fn client_listener() -> String {
+    listener("in", "mux", "initial-idle-timeout-ms = 0,")
+}
+
 /// Listener `in`, client `mux`, connector `out`, on one worker.
 fn client_to(far: SocketAddr, mode: &str, more: &str) -> Service {
-    let nodes = listener("in", "mux", "") + &mux_client("out", mode, more);
+    let nodes = client_listener() + &mux_client("out", mode, more);
     Service::start(&(ONE_WORKER.to_owned() + &nodes + &connector("out", far, "")))
 }
 
@@ -105,12 +111,14 @@ fn parents(service: &Service, node: &str, count: u32) {
 
 /// Bytes that do not repeat soon, others for each seed.
 fn pattern(seed: u32, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        (state >> 24) as u8
+    let word = |at: u64| {
+        let mixed = (at ^ u64::from(seed) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed ^ mixed >> 29).to_le_bytes()
     };
-    std::iter::repeat_with(next).take(length).collect()
+    let mut bytes = Vec::with_capacity(length + 8);
+    for at in 0..length as u64 / 8 + 1 {
+        bytes.extend_from_slice(&word(at));
+    }
+    bytes.truncate(length);
+    bytes
 }

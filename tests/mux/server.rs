@@ -131,7 +131,7 @@ fn case_t05_the_end_comes_behind_the_last_byte_while_the_backend_does_not_read()
         if lost {
             // M20: the parent goes, the child's queue stays.
             drop(peer);
-            service.until_metric("lineway_lines_open", &[("kind", "parent")], 0.0);
+            service.until_metric("lineway_lines_open", &[("kind", "main")], 0.0);
         } else {
             peer.send([close(7)]);
             received(&service, "close", 1);

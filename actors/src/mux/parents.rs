@@ -115,8 +115,8 @@ impl Parents {
     }
 
     fn let_go_all(&self) {
-        let pool = self.pool.replace(Pool::new(self.mode));
-        for reached in pool.parents() {
+        let before = self.pool.borrow_mut().start_over();
+        for reached in before {
             reached.addr.do_send(crate::messages::TakeNoMore);
         }
         *self.way.borrow_mut() = Weak::new();

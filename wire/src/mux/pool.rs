@@ -52,6 +52,8 @@ pub struct Pool<P> {
     mode: Mode,
     slots: Vec<Slot<P>>,
     generation: u64,
+    /// The next child makes all parents (M13).
+    first: bool,
     /// The slot that is looked at first (M13).
     turn: usize,
 }
@@ -80,7 +82,16 @@ impl<P> Pool<P> {
             Mode::Timer(_) | Mode::Counter(_) => 1,
         };
         let slots = (0..slots).map(|_| Slot { generation: 0, parent: None }).collect();
-        Self { mode, slots, generation: 0, turn: 0 }
+        Self { mode, slots, generation: 0, first: true, turn: 0 }
+    }
+
+    /// As without parents from here on; gives those that there were. What is told of these later is
+    /// not for their heirs.
+    pub fn start_over(&mut self) -> Vec<P> {
+        self.first = true;
+        self.turn = 0;
+        let taking = self.slots.iter_mut().filter_map(|slot| slot.parent.take());
+        taking.map(|taking| taking.parent).collect()
     }
 
     /// When its parents take children.
@@ -98,7 +109,7 @@ impl<P> Pool<P> {
         mut make: impl FnMut(ParentId) -> P,
     ) -> (ParentId, &P, bool) {
         self.let_go_old(now);
-        let first = self.generation == 0;
+        let first = std::mem::take(&mut self.first);
         let at = self.next_slot();
         for slot in 0..self.slots.len() {
             if self.slots[slot].parent.is_none() && (slot == at || first) {
@@ -216,6 +227,22 @@ mod tests {
         pool.child_gone(ids[2]);
         assert_eq!(pool.parents().count(), 2, "what is told of the dead one is not for its heir");
         assert_eq!(give(&mut pool, now).0.slot, 0);
+    }
+
+    #[test]
+    fn mux_m13_a_pool_that_starts_over_makes_all_parents_and_hears_nothing_of_the_old_ones() {
+        let (mut pool, now) = (Pool::new(Mode::Fixed(2)), Instant::now());
+        let old: Vec<_> = (0..3).map(|_| give(&mut pool, now).0).collect();
+        assert_eq!(pool.start_over(), [0, 1]);
+        assert_eq!(pool.parents().count(), 0);
+        let (first, made) = give(&mut pool, now);
+        assert_eq!((first.slot, made), (0, vec![0, 1]));
+        for id in old {
+            pool.child_gone(id);
+            pool.let_go(id);
+        }
+        assert_eq!(pool.parents().count(), 2);
+        assert_eq!(give(&mut pool, now).0.slot, 1, "the first one has its child still");
     }
 
     #[test]
