@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use socket2::{Domain, Socket, Type};
 
-use super::PATIENCE;
+use super::{PATIENCE, until};
 
 /// A connection whose reads and writes do not hang a test.
 #[track_caller]
@@ -58,6 +58,13 @@ pub fn ended(stream: &mut TcpStream) {
     }
 }
 
+/// Ends a connection with a reset.
+#[track_caller]
+pub fn reset(stream: TcpStream) {
+    let lingers_not = Some(std::time::Duration::ZERO);
+    socket2::SockRef::from(&stream).set_linger(lingers_not).expect("an option");
+}
+
 /// Half-closes the own direction.
 #[track_caller]
 pub fn finish(stream: &TcpStream) {
@@ -101,6 +108,57 @@ pub fn echo() -> SocketAddr {
     })
 }
 
+/// A server whose connections the test takes one by one.
+pub struct Far {
+    listener: TcpListener,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Far {
+    /// Listens on a free port.
+    #[track_caller]
+    pub fn new() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    fn on(listener: TcpListener) -> Self {
+        listener.set_nonblocking(true).expect("an option");
+        let address = listener.local_addr().expect("an address");
+        Self { listener, address }
+    }
+
+    /// A connection that waits, if there is one.
+    #[track_caller]
+    pub fn waiting(&self) -> Option<TcpStream> {
+        match self.listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).expect("an option");
+                Some(careful(stream))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The next connection.
+    #[track_caller]
+    pub fn accept(&self) -> TcpStream {
+        let mut stream = None;
+        until("a connection", || {
+            stream = self.waiting();
+            stream.is_some()
+        });
+        stream.expect("it is there")
+    }
+}
+
+/// Sends bytes that are taken.
+#[track_caller]
+pub fn send(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
+    stream.write_all(bytes.as_ref()).expect("it takes them");
+}
+
 /// A connection from this local address.
 #[track_caller]
 pub fn connect_from(ip: [u8; 4], to: SocketAddr) -> TcpStream {
@@ -134,6 +192,14 @@ impl Reserved {
             }
         }
         panic!("no free ports");
+    }
+
+    /// Listens at the first.
+    #[track_caller]
+    pub fn listen(mut self) -> Far {
+        let socket = self.0.swap_remove(0);
+        socket.listen(128).expect("the port is its own");
+        Far::on(socket.into())
     }
 
     /// The address of the first.
