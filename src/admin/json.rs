@@ -7,10 +7,11 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use lineway_actors::registry::{LineId, LineState, LineView, Registry};
-use lineway_actors::settings::{Host, NodePlan, NodeSettings, Plan};
+use lineway_actors::registry::{LineId, LineState, LineView, MuxSides, MuxView, Registry, Takes};
+use lineway_actors::settings::{Host, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan};
 use lineway_actors::wire::line::Direction::{self, Downstream, Upstream};
-use lineway_actors::wire::units::Port;
+use lineway_actors::wire::mux::ParentPause;
+use lineway_actors::wire::units::{ByteCount, Port};
 use serde::Serialize;
 
 use super::query::LinesQuery;
@@ -48,6 +49,8 @@ struct Line<'a> {
     kind: &'static str,
     node: &'a str,
     maker: Option<Shown<LineId>>,
+    /// The parent that carries it, for the child of a mux.
+    parent: Option<Shown<LineId>>,
     peer: Option<SocketAddr>,
     opened_at: Shown<Rfc3339>,
     age_seconds: f64,
@@ -55,6 +58,59 @@ struct Line<'a> {
     bytes: Both<u64>,
     queued: Both<u64>,
     paused: Both<Vec<&'static str>>,
+    /// The sides of a mux that it is a parent of.
+    mux: Vec<Side<'a>>,
+}
+
+/// One side of a mux on its parent.
+#[derive(Serialize)]
+struct Side<'a> {
+    side: &'static str,
+    node: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    state: &'static str,
+    children: u32,
+    children_paused: u32,
+    /// Bytes that wait for its children.
+    queued: u64,
+    /// Why the parent is not read.
+    reading_paused: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cids: Option<Cids>,
+}
+
+#[derive(Serialize)]
+struct Cids {
+    leased: u32,
+    used: u32,
+}
+
+fn sides<'a>(line: &LineView, mux: &'a MuxSides) -> Vec<Side<'a>> {
+    let side = |(direction, view): (Direction, &'a Arc<MuxView>)| {
+        let (now, client) = (view.now(), direction == Downstream);
+        Side {
+            side: if client { "client" } else { "server" },
+            node: &view.node,
+            mode: view.mode,
+            state: now.takes.as_str(),
+            children: now.children,
+            children_paused: now.paused,
+            queued: now.queued,
+            reading_paused: now.reading.map(ParentPause::as_str),
+            cids: client.then(|| Cids { leased: line.cids_leased(), used: line.cids_used() }),
+        }
+    };
+    mux.each().map(side).collect()
+}
+
+/// The word for where a line is in its life; a parent that takes no further child says so.
+fn state(line: &LineView, mux: &MuxSides) -> &'static str {
+    match (line.state(), mux.takes()) {
+        (LineState::Open | LineState::Opening, Takes::Draining) => Takes::Draining.as_str(),
+        (LineState::Open, Takes::Exhausted) => Takes::Exhausted.as_str(),
+        (state, _) => state.as_str(),
+    }
 }
 
 struct Rfc3339(SystemTime);
@@ -69,18 +125,21 @@ impl std::fmt::Display for Rfc3339 {
 /// Appends one line to a document.
 pub(super) fn write_line(to: &mut Vec<u8>, line: &LineView, now: Instant) {
     let age = now.saturating_duration_since(line.opened);
+    let mux = line.mux();
     let line = Line {
         id: Shown(line.id),
         kind: line.kind.as_str(),
         node: &line.node,
         maker: line.maker.map(Shown),
+        parent: line.parent().map(Shown),
         peer: line.peer,
         opened_at: Shown(Rfc3339(line.opened_at)),
         age_seconds: age.as_millis() as f64 / 1000.0,
-        state: LineState::as_str(line.state()),
+        state: state(line, &mux),
         bytes: Both::of(|direction| line.bytes(direction)),
         queued: Both::of(|direction| line.queued(direction)),
         paused: Both::of(|direction| line.paused(direction).words().collect()),
+        mux: sides(line, &mux),
     };
     // Writing into memory, of a value whose keys are all strings, does not fail.
     let _ = serde_json::to_writer(to, &line);
@@ -103,7 +162,13 @@ impl LinesPage {
         if let Some(node) = &query.node {
             lines.retain(|line| *line.node == **node);
         }
+        if let Some(parent) = query.parent {
+            lines.retain(|line| line.id == parent || line.parent() == Some(parent));
+        }
         let total = lines.len();
+        if let Some(most) = query.children {
+            thin_out(&mut lines, most);
+        }
         if let Some(after) = query.after {
             let before = lines.partition_point(|line| line.id <= after);
             lines.drain(..before);
@@ -119,6 +184,19 @@ impl LinesPage {
         let next = self.next.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         format!("{{\"total\":{},\"next\":{next},\"lines\":[", self.total).into_bytes()
     }
+}
+
+/// Keeps at most so many children of each node on each parent, the oldest ones.
+fn thin_out(lines: &mut Vec<Arc<LineView>>, most: usize) {
+    let mut seen: HashMap<(LineId, Arc<str>), usize> = HashMap::new();
+    lines.retain(|line| {
+        let Some(parent) = line.parent() else {
+            return true;
+        };
+        let children = seen.entry((parent, Arc::clone(&line.node))).or_default();
+        *children += 1;
+        *children <= most
+    });
 }
 
 #[derive(Serialize)]
@@ -146,7 +224,28 @@ struct Node<'a> {
     ready: bool,
     reason: Option<String>,
     lines_open: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mux: Option<Parents>,
     settings: Summary,
+}
+
+/// What the live parents of a node carry.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Parents {
+    parents_open: usize,
+    /// Those that take no further child.
+    parents_exhausted: usize,
+    children_open: u64,
+    children_paused: u64,
+    /// Bytes that wait for children.
+    queued: u64,
+}
+
+/// What is counted of the live lines of each node.
+#[derive(Default)]
+struct Open {
+    lines: usize,
+    parents: Parents,
 }
 
 /// The settings that tell one node from another.
@@ -164,6 +263,44 @@ struct Summary {
     /// `server-first-delay-ms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_first_delay_ms: Option<u64>,
+    #[serde(flatten)]
+    mux: Option<MuxSummary>,
+}
+
+#[derive(Serialize)]
+struct MuxSummary {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection_duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection_capacity: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_worker_connections_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_retry_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_children: Option<u32>,
+    child_buffer_limit: u64,
+    /// 0 = off.
+    parent_buffer_limit: u64,
+    half_close: bool,
+}
+
+impl MuxSummary {
+    fn of(mux: &MuxSettings) -> Self {
+        Self {
+            mode: None,
+            connection_duration_ms: None,
+            connection_capacity: None,
+            per_worker_connections_count: None,
+            parent_retry_ms: None,
+            max_children: None,
+            child_buffer_limit: mux.child_buffer_limit.get(),
+            parent_buffer_limit: mux.parent_buffer_limit.map_or(0, ByteCount::get),
+            half_close: mux.half_close,
+        }
+    }
 }
 
 /// The document of `/api/nodes`.
@@ -171,10 +308,7 @@ pub(super) fn nodes(context: &Context) -> Bytes {
     let plan: Arc<Plan> = (context.plan)();
     let not_ready = (context.ready)().err().unwrap_or_default();
     let lines = context.registry.snapshot();
-    let mut open: HashMap<&str, usize> = HashMap::new();
-    for line in &lines {
-        *open.entry(&line.node).or_default() += 1;
-    }
+    let open = open(&lines);
     let service = Service {
         version: context.version,
         uptime_seconds: context.started.elapsed().as_millis() as f64 / 1000.0,
@@ -190,19 +324,43 @@ pub(super) fn nodes(context: &Context) -> Bytes {
     document(&Nodes { service, nodes })
 }
 
-fn node<'a>(node: &'a NodePlan, not_ready: &[NotReady], open: &HashMap<&str, usize>) -> Node<'a> {
+fn open(lines: &[Arc<LineView>]) -> HashMap<Arc<str>, Open> {
+    let mut open: HashMap<Arc<str>, Open> = HashMap::new();
+    for line in lines {
+        open.entry(Arc::clone(&line.node)).or_default().lines += 1;
+        for (_, view) in line.mux().each() {
+            let (of, now) =
+                (&mut open.entry(Arc::clone(&view.node)).or_default().parents, view.now());
+            of.parents_open += 1;
+            of.parents_exhausted += usize::from(now.takes != Takes::Taking);
+            of.children_open += u64::from(now.children);
+            of.children_paused += u64::from(now.paused);
+            of.queued += now.queued;
+        }
+    }
+    open
+}
+
+fn node<'a>(
+    node: &'a NodePlan,
+    not_ready: &[NotReady],
+    open: &HashMap<Arc<str>, Open>,
+) -> Node<'a> {
     let reasons: Vec<&str> = not_ready
         .iter()
         .filter(|not| not.node.as_ref() == Some(&node.name))
         .map(|not| not.reason.as_str())
         .collect();
+    let open = open.get(&node.name);
+    let is_mux = matches!(node.settings, NodeSettings::MuxClient(_) | NodeSettings::MuxServer(_));
     Node {
         name: &node.name,
         type_name: node.settings.type_name(),
         next: node.next.as_deref(),
         ready: reasons.is_empty(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
-        lines_open: open.get(&*node.name).copied().unwrap_or_default(),
+        lines_open: open.map_or(0, |open| open.lines),
+        mux: is_mux.then(|| open.map_or_else(Parents::default, |open| open.parents)),
         settings: summary(&node.settings),
     }
 }
@@ -234,10 +392,29 @@ fn summary(settings: &NodeSettings) -> Summary {
             server_first_delay_ms: Some(fisher.server_first_delay.get()),
             ..Summary::default()
         },
-        NodeSettings::EchoServer
-        | NodeSettings::TesterServer(_)
-        | NodeSettings::MuxClient(_)
-        | NodeSettings::MuxServer(_) => Summary::default(),
+        NodeSettings::MuxClient(client) => {
+            let mut mux = MuxSummary::of(&client.mux);
+            mux.mode = Some(client.mode.name());
+            mux.parent_retry_ms = Some(client.parent_retry.get());
+            match client.mode {
+                MuxMode::Timer { connection_duration } => {
+                    mux.connection_duration_ms = Some(connection_duration.get());
+                }
+                MuxMode::Counter { connection_capacity } => {
+                    mux.connection_capacity = Some(connection_capacity);
+                }
+                MuxMode::FixedConnectionsCount { per_worker } => {
+                    mux.per_worker_connections_count = Some(per_worker);
+                }
+            }
+            Summary { mux: Some(mux), ..Summary::default() }
+        }
+        NodeSettings::MuxServer(server) => {
+            let mut mux = MuxSummary::of(&server.mux);
+            mux.max_children = Some(server.max_children);
+            Summary { mux: Some(mux), ..Summary::default() }
+        }
+        NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }
 }
 

@@ -275,9 +275,9 @@ impl MuxParent {
 
 /// Tells the ends of a line which actor they are part of.
 fn settle_in(line: &mut Line, ctx: &Context<MuxParent>) {
-    let id = line.view().id;
+    let view = std::sync::Arc::clone(line.view());
     for mux in line.muxes().filter(|mux| mux.is_homeless()) {
-        mux.set_home(ctx.address(), id);
+        mux.set_home(ctx.address(), &view);
     }
     if line.is_homeless() {
         line.set_home(&ctx.address().recipient());
@@ -356,7 +356,7 @@ impl Handler<Finish> for MuxParent {
     /// An operator drains a parent: no new child, and it ends with its last one, or when the drain
     /// limit is over.
     fn handle(&mut self, finish: Finish, _: &mut Self::Context) {
-        self.muxes().for_each(Mux::take_no_more);
+        self.muxes().for_each(Mux::drain);
         if finish.reason == FinishReason::Admin && self.muxes().any(|mux| !mux.is_drained()) {
             let limit = self.worker.drain_timeout.get();
             self.drained_until.get_or_insert(timers::now() + limit);
