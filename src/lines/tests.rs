@@ -1,16 +1,18 @@
 use std::net::TcpListener;
 
-use super::{Page, bytes, duration, fetch, print, printable};
+use super::{Page, Show, bytes, duration, fetch, print, printable};
 
 fn page(text: &str) -> Page {
     serde_json::from_str(text).unwrap()
 }
 
-fn printed(pages: &[Page], json: bool) -> String {
+fn printed(pages: &[Page], show: Show) -> String {
     let mut output = Vec::new();
-    print(pages, json, &mut output).unwrap();
+    print(pages, show, &mut output).unwrap();
     String::from_utf8(output).unwrap()
 }
+
+const EVERY: Show = Show::Table(usize::MAX);
 
 const FIRST: &str = r#"{"total":2,"next":"0-1","lines":[{"id":"0-1","kind":"main","node":"in\u001b[31m",
 "maker":null,"peer":"192.0.2.1:40000","opened_at":"2026-01-01T00:00:00.000Z","age_seconds":3725.5,
@@ -23,7 +25,7 @@ const SECOND: &str = r#"{"total":2,"next":null,"lines":[{"id":"12-345","kind":"c
 
 #[test]
 fn the_table_is_aligned_and_harmless_for_a_terminal() {
-    let table = printed(&[page(FIRST), page(SECOND)], false);
+    let table = printed(&[page(FIRST), page(SECOND)], EVERY);
     let expected = [
         "LINE      KIND   NODE          PEER               AGE  STATE    UPSTREAM  DOWNSTREAM    QUEUED  PAUSED",
         "0-1       main   in\\u{1b}[31m  192.0.2.1:40000  1h02m  open     1.50 KiB    1.00 GiB  2.00 KiB  down:queue+peer",
@@ -43,7 +45,7 @@ fn arranged(lines: &[(&str, Option<&str>)]) -> Vec<String> {
     };
     let lines: Vec<_> = lines.iter().map(line).collect();
     let text = format!(r#"{{"total":9,"next":null,"lines":[{}]}}"#, lines.join(","));
-    let table = printed(&[page(&text)], false);
+    let table = printed(&[page(&text)], EVERY);
     table
         .lines()
         .skip(1)
@@ -71,7 +73,7 @@ fn what_a_line_made_stands_under_it() {
 
 #[test]
 fn json_is_one_document_with_every_line_as_it_was_served() {
-    let text = printed(&[page(FIRST), page(SECOND)], true);
+    let text = printed(&[page(FIRST), page(SECOND)], Show::Json);
     let all: serde_json::Value = serde_json::from_str(&text).unwrap();
     let served: Vec<serde_json::Value> = [FIRST, SECOND]
         .iter()
@@ -80,13 +82,13 @@ fn json_is_one_document_with_every_line_as_it_was_served() {
     assert_eq!(all["lines"], serde_json::Value::Array(served));
     assert_eq!(all["total"], 2);
     let none = page(r#"{"total":0,"next":null,"lines":[]}"#);
-    assert_eq!(printed(&[none], true), "{\"total\":0,\"next\":null,\"lines\":[]}\n");
+    assert_eq!(printed(&[none], Show::Json), "{\"total\":0,\"next\":null,\"lines\":[]}\n");
 }
 
 #[test]
 fn no_lines_are_said_in_words() {
     let none = page(r#"{"total":0,"next":null,"lines":[]}"#);
-    assert_eq!(printed(&[none], false), "no open lines\n");
+    assert_eq!(printed(&[none], EVERY), "no open lines\n");
 }
 
 #[test]
