@@ -250,8 +250,8 @@ fn print_row(cells: &[&str; 10], widths: &[usize; 10], output: &mut impl Write) 
 
 fn cells(mark: &str, line: &Line, above: Option<&Line>) -> [String; 10] {
     let queued = line.mux.iter().map(|side| side.queued);
-    let queued =
-        queued.fold(line.queued.upstream.saturating_add(line.queued.downstream), u64::saturating_add);
+    let queued = queued
+        .fold(line.queued.upstream.saturating_add(line.queued.downstream), u64::saturating_add);
     let mut paused: Vec<String> = Vec::new();
     for (arrow, side, reasons) in
         [("up", "server", &line.paused.upstream), ("down", "client", &line.paused.downstream)]
@@ -287,7 +287,12 @@ fn cells(mark: &str, line: &Line, above: Option<&Line>) -> [String; 10] {
 /// What one side of a mux has on its parent.
 fn words(side: &Side) -> String {
     let children = if side.children == 1 { "child" } else { "children" };
-    let mut words = format!("{} {}: {} {children}", side.side, printable(&side.node), side.children);
+    let mut words = format!(
+        "{} ({}): {} {children}",
+        printable(&side.node),
+        printable(&side.side),
+        side.children
+    );
     let mut add = |text: std::fmt::Arguments<'_>| {
         // Writing to a string does not fail.
         let _ = write!(words, ", {text}");

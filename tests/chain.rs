@@ -82,16 +82,20 @@ fn default_configuration(port: u16) -> String {
 #[test]
 fn the_default_configuration_echoes() {
     let service = Service::spawn(&default_configuration(1)).ready();
-    let mut clients: Vec<_> = (0..3).map(|_| connect(service.at("entry"))).collect();
+    // More than one parent takes, all at once.
+    let mut clients: Vec<_> = (0..300).map(|_| connect(service.at("entry"))).collect();
     for client in &mut clients {
-        echoed(client, "through the mux");
+        client.write_all(b"through the mux").unwrap();
+    }
+    for client in &mut clients {
+        assert_eq!(peers::read(client, 15), b"through the mux");
     }
     let is = |name, node, value| service.until_metric(name, &[("node", node)], value);
-    is("lineway_mux_children_open", "mux", 3.0);
-    is("lineway_mux_children_open", "mux-end", 3.0);
+    is("lineway_mux_children_open", "mux", 300.0);
+    is("lineway_mux_children_open", "mux-end", 300.0);
     finish(&clients[0]);
     assert_eq!(read_all(&mut clients[0]), b"");
-    is("lineway_mux_children_open", "mux", 2.0);
+    is("lineway_mux_children_open", "mux", 299.0);
     // One node connects to the other's port, which only a fixed number could name in one process.
     let near = Service::spawn(&default_configuration(service.at("entry").port())).ready();
     echoed(&mut connect(near.at("side-entry")), "through both chains");

@@ -28,13 +28,8 @@ impl LinesQuery {
     /// # Errors
     /// What is wrong with it, for people.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
-        let mut this = Self {
-            limit: DEFAULT_LIMIT,
-            after: None,
-            node: None,
-            parent: None,
-            children: None,
-        };
+        let mut this =
+            Self { limit: DEFAULT_LIMIT, after: None, node: None, parent: None, children: None };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "limit" => this.limit = number(&name, &value)?,
