@@ -127,6 +127,61 @@ fn lines_are_listed_on_the_command_line() {
 }
 
 #[test]
+fn a_parent_is_drained_by_its_line_id() {
+    let mux = |name: &str, kind: &str, next: &str, settings: &str| {
+        format!(
+            "[[node]]\nname = \"{name}\"\ntype = \"{kind}\"\nnext = \"{next}\"\n\
+             settings = {{ {settings} }}\n"
+        )
+    };
+    let service = Service::start(
+        &(String::from("[service]\nworkers = 1\n")
+            + &listener("in", "mux", "")
+            + &mux("mux", "MuxClient", "end", "mode = \"counter\", connection-capacity = 9")
+            + &mux("end", "MuxServer", "echo", "")
+            + &end("echo", "EchoServer")),
+    );
+    let mut clients: Vec<_> = (0..2).map(|_| connect(service.at("in"))).collect();
+    for client in &mut clients {
+        echoed(client, "hello");
+    }
+    let parents = || {
+        let lines = service.json("/api/lines");
+        let all = lines["lines"].as_array().unwrap().iter();
+        all.filter(|line| text(line, "kind") == "parent").cloned().collect::<Vec<_>>()
+    };
+    until("the parent has its children", || {
+        let carried = |line: &serde_json::Value| {
+            let sides = line["mux"].as_array().unwrap();
+            sides.len() == 2 && sides.iter().all(|side| side["children"] == 2)
+        };
+        parents().first().is_some_and(carried)
+    });
+    let first = parents()[0].clone();
+    assert_eq!((text(&first, "node"), text(&first, "state")), ("mux", "open"));
+    assert_eq!(first["mux"][0]["cids"], serde_json::json!({ "leased": 9, "used": 2 }));
+    let id = text(&first, "id");
+    // Two that came, and what the server's side made for each.
+    let on_it = service.json(&format!("/api/lines?parent={id}"));
+    assert_eq!(on_it["total"], 5, "{on_it}");
+
+    let close = format!("/api/lines/{id}/close");
+    assert_eq!(ask(service.admin(), "POST", &close, CHANGE).status, 202);
+    until("it drains", || text(&parents()[0], "state") == "draining");
+    for client in &mut clients {
+        echoed(client, "goes on");
+    }
+    let mut third = connect(service.at("in"));
+    echoed(&mut third, "on another parent");
+    until("the other one is there", || parents().len() == 2);
+    assert_eq!(text(&parents()[1], "state"), "open");
+    drop(clients);
+    until("it ends with its last child", || parents().len() == 1);
+    assert_ne!(text(&parents()[0], "id"), id);
+    echoed(&mut third, "is not disturbed");
+}
+
+#[test]
 fn case_m05_long_and_broken_requests_are_refused() {
     let service = echo();
     let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1 << 20));
