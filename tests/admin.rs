@@ -3,10 +3,10 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use common::peers::{connect, echoed, ended};
+use common::peers::{Reserved, connect, echoed, ended};
 use common::web::{ask, exchange};
 use common::{PATIENCE, Service, Signal, connector, end, listener, text, until};
 
@@ -119,7 +119,7 @@ fn lines_are_listed_on_the_command_line() {
     drop(client);
     until("it is not listed", || !lines(&[]).contains(&mine));
     // A service that is not there.
-    let nobody = common::peers::Reserved::port().address().to_string();
+    let nobody = Reserved::port().address().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
     let output = command.args(["lines", "--admin", &nobody]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -179,6 +179,28 @@ fn a_parent_is_drained_by_its_line_id() {
     until("it ends with its last child", || parents().len() == 1);
     assert_ne!(text(&parents()[0], "id"), id);
     echoed(&mut third, "is not disturbed");
+}
+
+#[test]
+fn mux_m14_a_child_is_shown_on_the_line_that_its_parent_has_at_last() {
+    let port = Reserved::port();
+    let mux = "[[node]]\nname = \"mux\"\ntype = \"MuxClient\"\nnext = \"out\"\nsettings = \
+               { mode = \"counter\", connection-capacity = 9, parent-retry-ms = 60000 }\n";
+    let service =
+        Service::start(&(listener("in", "mux", "") + mux + &connector("out", port.address(), "")));
+    let _client = connect(service.at("in"));
+    let retries = || service.metric("lineway_mux_parent_retries_total", &[("node", "mux")]);
+    until("it was tried again", || retries() >= 1.0);
+    let far = TcpListener::bind(port.address()).unwrap();
+    let _parent = far.accept().unwrap();
+    until("the child's parent is listed", || {
+        let lines = service.json("/api/lines");
+        let of = |kind: &str, key: &str| {
+            let all = lines["lines"].as_array().unwrap().iter();
+            all.filter(|line| text(line, "kind") == kind).map(|line| line[key].clone()).next()
+        };
+        of("parent", "state") == Some("open".into()) && of("main", "parent") == of("parent", "id")
+    });
 }
 
 #[test]

@@ -397,7 +397,8 @@ function ask(id) {
 }
 
 function consequence(line) {
-  const children = line.mux.reduce((sum, side) => sum + side.children, 0);
+  // In one process both sides have the same children.
+  const children = Math.max(0, ...line.mux.map((side) => side.children));
   if (line.mux.length > 0 && children === 0) return 'It carries nobody, and ends at once.';
   if (line.mux.length > 0) return 'It takes no further child, and ends with the last of its ' + some(children, 'child', 'children') + '. Those that are left after the drain timeout are closed.';
   if (line.maker && line.maker === line.parent) return 'It is a child of parent ' + line.parent + '. Its connection ends at once, the parent and its other children go on.';
