@@ -83,6 +83,9 @@ struct LinesArgs {
     /// One JSON document in place of a table.
     #[arg(long)]
     json: bool,
+    /// Every child of every parent. Without it, on a terminal, the first ten of each node.
+    #[arg(long)]
+    all: bool,
     /// The service's admin interface; without it the address that the configuration gives.
     #[arg(long, value_name = "IP:PORT")]
     admin: Option<SocketAddr>,
@@ -153,7 +156,7 @@ fn lines(args: LinesArgs, before: ConfigArgs) -> ExitCode {
         let _ = writeln!(io::stderr(), "lineway: the log of the service tells its port: --admin");
         return ExitCode::from(WRONG);
     }
-    finish(crate::lines::run(reachable(admin), args.json))
+    finish(crate::lines::run(reachable(admin), args.json, args.all))
 }
 
 /// Where a client reaches a server that listens on an address.

@@ -1,7 +1,7 @@
 //! `lineway lines`: the live lines of a running service, from its admin interface.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,27 +19,43 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use unicode_width::UnicodeWidthStr;
 
+use tree::Row;
+
 /// Lines that one request asks for.
 const PAGE: usize = 10_000;
 /// The longest answer that is read.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// Children of one node that are listed for each parent on a terminal.
+const CHILDREN: usize = 10;
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Prints the live lines of the service whose admin interface is at `admin`.
+/// Prints the live lines of the service whose admin interface is at `admin`. On a terminal only the
+/// first children of each parent are listed, unless `all` are wanted.
 ///
 /// # Errors
 /// No service answers there, what answers is no Lineway, or the output can not be written.
-pub fn run(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
+pub fn run(admin: SocketAddr, json: bool, all: bool) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pages = runtime.block_on(fetch(admin))?;
     let mut output = io::BufWriter::new(io::stdout().lock());
-    let printed = print(&pages, json, &mut output).and_then(|()| output.flush());
+    let most = if all || !io::stdout().is_terminal() { usize::MAX } else { CHILDREN };
+    let show = if json { Show::Json } else { Show::Table(most) };
+    let printed = print(&pages, show, &mut output).and_then(|()| output.flush());
     match printed {
         // Whoever read our output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         printed => printed.map(|()| ExitCode::SUCCESS).context("could not print the lines"),
     }
+}
+
+/// How lines are printed.
+#[derive(Clone, Copy)]
+enum Show {
+    /// As one JSON document.
+    Json,
+    /// As a table, with so many children of one node on each parent.
+    Table(usize),
 }
 
 /// One page of `/api/lines`.
@@ -57,12 +73,36 @@ struct Line {
     kind: String,
     node: String,
     maker: Option<String>,
+    #[serde(default)]
+    parent: Option<String>,
     peer: Option<String>,
     age_seconds: f64,
     state: String,
     bytes: Both<u64>,
     queued: Both<u64>,
     paused: Both<Vec<String>>,
+    #[serde(default)]
+    mux: Vec<Side>,
+}
+
+/// One side of the mux that a line is a parent of.
+#[derive(Deserialize)]
+struct Side {
+    side: String,
+    node: String,
+    mode: Option<String>,
+    state: String,
+    children: u64,
+    children_paused: u64,
+    queued: u64,
+    reading_paused: Option<String>,
+    cids: Option<Cids>,
+}
+
+#[derive(Deserialize)]
+struct Cids {
+    leased: u64,
+    used: u64,
 }
 
 #[derive(Deserialize)]
@@ -130,8 +170,11 @@ async fn page(
     serde_json::from_slice(&body).context("it is no Lineway of this version")
 }
 
-fn print(pages: &[Page], json: bool, output: &mut impl Write) -> io::Result<()> {
-    if json { print_json(pages, output) } else { print_table(pages, output) }
+fn print(pages: &[Page], show: Show, output: &mut impl Write) -> io::Result<()> {
+    match show {
+        Show::Json => print_json(pages, output),
+        Show::Table(most) => print_table(pages, most, output),
+    }
 }
 
 /// One document with the lines of all pages, as they were served.
@@ -151,29 +194,38 @@ const HEADS: [&str; 10] =
 /// Which columns are numbers.
 const RIGHT: [bool; 10] = [false, false, false, false, true, false, true, true, true, false];
 
-fn print_table(pages: &[Page], output: &mut impl Write) -> io::Result<()> {
+fn print_table(pages: &[Page], most: usize, output: &mut impl Write) -> io::Result<()> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let lines = pages.iter().flat_map(|page| &page.lines);
     let lines = lines.map(|line| serde_json::from_str(line.get()));
     let lines: Vec<Line> = lines.collect::<Result<_, _>>().map_err(wrong)?;
-    let rows: Vec<_> = tree::of(&lines).iter().map(|(mark, at)| cells(mark, &lines[*at])).collect();
-    if rows.is_empty() {
+    if lines.is_empty() {
         return writeln!(output, "no open lines");
     }
+    let rows = tree::of(&lines, most);
+    let cells = rows.iter().map(|(mark, row)| match row {
+        Row::Line(at, above) => Ok(cells(mark, &lines[*at], above.map(|above| &lines[above]))),
+        Row::Side(at, side) => Err(format!("{mark}{}", words(&lines[*at].mux[*side]))),
+        Row::More(more) => Err(format!("{mark}{more} more children; --all lists them")),
+    });
+    let cells: Vec<_> = cells.collect();
     let mut widths = HEADS.map(str::len);
-    for row in &rows {
+    for row in cells.iter().flatten() {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width());
         }
     }
     print_row(&HEADS, &widths, output)?;
-    for row in &rows {
-        print_row(&row.each_ref().map(String::as_str), &widths, output)?;
+    for row in &cells {
+        match row {
+            Ok(cells) => print_row(&cells.each_ref().map(String::as_str), &widths, output)?,
+            Err(words) => writeln!(output, "{words}")?,
+        }
     }
     // Lines that were opened or closed between two pages are not in all of them.
     let total = pages.last().map_or(0, |page| page.total);
-    if pages.len() > 1 && total != rows.len() {
-        writeln!(output, "{} lines listed, {total} open at the end", rows.len())?;
+    if pages.len() > 1 && total != lines.len() {
+        writeln!(output, "{} lines listed, {total} open at the end", lines.len())?;
     }
     Ok(())
 }
@@ -196,19 +248,33 @@ fn print_row(cells: &[&str; 10], widths: &[usize; 10], output: &mut impl Write) 
     writeln!(output, "{}", text.trim_end())
 }
 
-fn cells(mark: &str, line: &Line) -> [String; 10] {
-    let queued = line.queued.upstream.saturating_add(line.queued.downstream);
+fn cells(mark: &str, line: &Line, above: Option<&Line>) -> [String; 10] {
+    let queued = line.mux.iter().map(|side| side.queued);
+    let queued = queued
+        .fold(line.queued.upstream.saturating_add(line.queued.downstream), u64::saturating_add);
     let mut paused: Vec<String> = Vec::new();
-    for (arrow, reasons) in [("up", &line.paused.upstream), ("down", &line.paused.downstream)] {
-        if !reasons.is_empty() {
-            paused.push(format!("{arrow}:{}", reasons.join("+")));
+    for (arrow, side, reasons) in
+        [("up", "server", &line.paused.upstream), ("down", "client", &line.paused.downstream)]
+    {
+        // What a mux does not read is what goes to its children.
+        let reading = line.mux.iter().filter(|mux| mux.side == side);
+        let reading = reading.filter_map(|mux| mux.reading_paused.as_ref());
+        let all: Vec<_> = reasons.iter().chain(reading).map(String::as_str).collect();
+        if !all.is_empty() {
+            paused.push(format!("{arrow}:{}", all.join("+")));
         }
     }
+    // A parent under which it does not stand.
+    let elsewhere = line.parent.as_ref().filter(|id| above.is_none_or(|above| above.id != **id));
     [
         format!("{mark}{}", printable(&line.id)),
         printable(&line.kind),
         printable(&line.node),
-        line.peer.as_deref().map_or_else(|| "-".into(), printable),
+        match (&line.peer, elsewhere) {
+            (Some(peer), _) => printable(peer),
+            (None, Some(parent)) => format!("on {}", printable(parent)),
+            (None, None) => "-".into(),
+        },
         duration(line.age_seconds),
         printable(&line.state),
         bytes(line.bytes.upstream),
@@ -216,6 +282,35 @@ fn cells(mark: &str, line: &Line) -> [String; 10] {
         if queued == 0 { "-".into() } else { bytes(queued) },
         if paused.is_empty() { "-".into() } else { printable(&paused.join(" ")) },
     ]
+}
+
+/// What one side of a mux has on its parent.
+fn words(side: &Side) -> String {
+    let children = if side.children == 1 { "child" } else { "children" };
+    let mut words = format!(
+        "{} ({}): {} {children}",
+        printable(&side.node),
+        printable(&side.side),
+        side.children
+    );
+    let mut add = |text: std::fmt::Arguments<'_>| {
+        // Writing to a string does not fail.
+        let _ = write!(words, ", {text}");
+    };
+    if side.children_paused > 0 {
+        add(format_args!("{} paused", side.children_paused));
+    }
+    if side.queued > 0 {
+        add(format_args!("{} queued", bytes(side.queued)));
+    }
+    add(format_args!("{}", printable(&side.state)));
+    if let Some(mode) = &side.mode {
+        add(format_args!("{}", printable(mode)));
+    }
+    if let Some(Cids { leased, used }) = side.cids {
+        add(format_args!("{used} of {leased} leased cids used"));
+    }
+    words
 }
 
 /// A text that changes nothing on a terminal: neither colours nor the direction of writing.

@@ -3,10 +3,10 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use common::peers::{connect, echoed, ended};
+use common::peers::{Reserved, connect, echoed, ended};
 use common::web::{ask, exchange};
 use common::{PATIENCE, Service, Signal, connector, end, listener, text, until};
 
@@ -119,11 +119,88 @@ fn lines_are_listed_on_the_command_line() {
     drop(client);
     until("it is not listed", || !lines(&[]).contains(&mine));
     // A service that is not there.
-    let nobody = common::peers::Reserved::port().address().to_string();
+    let nobody = Reserved::port().address().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
     let output = command.args(["lines", "--admin", &nobody]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains(&nobody));
+}
+
+#[test]
+fn a_parent_is_drained_by_its_line_id() {
+    let mux = |name: &str, kind: &str, next: &str, settings: &str| {
+        format!(
+            "[[node]]\nname = \"{name}\"\ntype = \"{kind}\"\nnext = \"{next}\"\n\
+             settings = {{ {settings} }}\n"
+        )
+    };
+    let service = Service::start(
+        &(String::from("[service]\nworkers = 1\n")
+            + &listener("in", "mux", "")
+            + &mux("mux", "MuxClient", "end", "mode = \"counter\", connection-capacity = 9")
+            + &mux("end", "MuxServer", "echo", "")
+            + &end("echo", "EchoServer")),
+    );
+    let mut clients: Vec<_> = (0..2).map(|_| connect(service.at("in"))).collect();
+    for client in &mut clients {
+        echoed(client, "hello");
+    }
+    let parents = || {
+        let lines = service.json("/api/lines");
+        let all = lines["lines"].as_array().unwrap().iter();
+        all.filter(|line| text(line, "kind") == "parent").cloned().collect::<Vec<_>>()
+    };
+    until("the parent has its children", || {
+        let carried = |line: &serde_json::Value| {
+            let sides = line["mux"].as_array().unwrap();
+            sides.len() == 2 && sides.iter().all(|side| side["children"] == 2)
+        };
+        parents().first().is_some_and(carried)
+    });
+    let first = parents()[0].clone();
+    assert_eq!((text(&first, "node"), text(&first, "state")), ("mux", "open"));
+    assert_eq!(first["mux"][0]["cids"], serde_json::json!({ "leased": 9, "used": 2 }));
+    let id = text(&first, "id");
+    // Two that came, and what the server's side made for each.
+    let on_it = service.json(&format!("/api/lines?parent={id}"));
+    assert_eq!(on_it["total"], 5, "{on_it}");
+
+    let close = format!("/api/lines/{id}/close");
+    assert_eq!(ask(service.admin(), "POST", &close, CHANGE).status, 202);
+    until("it drains", || text(&parents()[0], "state") == "draining");
+    for client in &mut clients {
+        echoed(client, "goes on");
+    }
+    let mut third = connect(service.at("in"));
+    echoed(&mut third, "on another parent");
+    until("the other one is there", || parents().len() == 2);
+    assert_eq!(text(&parents()[1], "state"), "open");
+    drop(clients);
+    until("it ends with its last child", || parents().len() == 1);
+    assert_ne!(text(&parents()[0], "id"), id);
+    echoed(&mut third, "is not disturbed");
+}
+
+#[test]
+fn mux_m14_a_child_is_shown_on_the_line_that_its_parent_has_at_last() {
+    let port = Reserved::port();
+    let mux = "[[node]]\nname = \"mux\"\ntype = \"MuxClient\"\nnext = \"out\"\nsettings = \
+               { mode = \"counter\", connection-capacity = 9, parent-retry-ms = 60000 }\n";
+    let service =
+        Service::start(&(listener("in", "mux", "") + mux + &connector("out", port.address(), "")));
+    let _client = connect(service.at("in"));
+    let retries = || service.metric("lineway_mux_parent_retries_total", &[("node", "mux")]);
+    until("it was tried again", || retries() >= 1.0);
+    let far = TcpListener::bind(port.address()).unwrap();
+    let _parent = far.accept().unwrap();
+    until("the child's parent is listed", || {
+        let lines = service.json("/api/lines");
+        let of = |kind: &str, key: &str| {
+            let all = lines["lines"].as_array().unwrap().iter();
+            all.filter(|line| text(line, "kind") == kind).map(|line| line[key].clone()).next()
+        };
+        of("parent", "state") == Some("open".into()) && of("main", "parent") == of("parent", "id")
+    });
 }
 
 #[test]

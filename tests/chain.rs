@@ -63,28 +63,42 @@ fn line_l02_an_echo_in_one_process_gives_back_what_it_got() {
     assert_eq!(read_all(&mut client), b"");
 }
 
+/// `config.toml` on free ports, its connector on this one.
+fn default_configuration(port: u16) -> String {
+    let mut text = include_str!("../config.toml").to_owned();
+    for (from, to) in [
+        ("\nport = 7000\n", format!("\nport = {port}\n")),
+        ("\nport = 7000 ", "\nport = 0 ".into()),
+        ("port = 7001 }", "port = 0 }".into()),
+        ("\"127.0.0.1:9600\"", "\"127.0.0.1:0\"".into()),
+        ("# format = \"text\"", "format = \"json\"".into()),
+    ] {
+        assert!(text.contains(from), "{from} in config.toml");
+        text = text.replace(from, &to);
+    }
+    text
+}
+
 #[test]
 fn the_default_configuration_echoes() {
-    // One node connects to the other's port, which only a fixed number could name in one process:
-    // the far half is that of another one.
-    let default = include_str!("../config.toml");
-    let changed = |from: &str, to: &str, text: &str| {
-        assert!(text.contains(from), "{from} in config.toml");
-        text.replace(from, to)
-    };
-    let text = changed("\nport = 7000 ", "\nport = 0 ", default);
-    let text = changed("port = 7001 }", "port = 0 }", &text);
-    let text = changed("\"127.0.0.1:9600\"", "\"127.0.0.1:0\"", &text);
-    let text = changed("# format = \"text\"", "format = \"json\"", &text);
-    let far = Service::spawn(&text).ready();
-    let port = format!("\nport = {}\n", far.at("echo-entry").port());
-    let near = Service::spawn(&changed("\nport = 7001\n", &port, &text)).ready();
-    echoed(&mut connect(near.at("entry")), "hello");
-    let mut candidate = connect(far.at("echo-entry"));
-    candidate.write_all(b"FISH?hello").unwrap();
-    let mut answer = [0; 10];
-    candidate.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"FISH!hello");
+    let service = Service::spawn(&default_configuration(1)).ready();
+    // More than one parent takes, all at once.
+    let mut clients: Vec<_> = (0..300).map(|_| connect(service.at("entry"))).collect();
+    for client in &mut clients {
+        client.write_all(b"through the mux").unwrap();
+    }
+    for client in &mut clients {
+        assert_eq!(peers::read(client, 15), b"through the mux");
+    }
+    let is = |name, node, value| service.until_metric(name, &[("node", node)], value);
+    is("lineway_mux_children_open", "mux", 300.0);
+    is("lineway_mux_children_open", "mux-end", 300.0);
+    finish(&clients[0]);
+    assert_eq!(read_all(&mut clients[0]), b"");
+    is("lineway_mux_children_open", "mux", 299.0);
+    // One node connects to the other's port, which only a fixed number could name in one process.
+    let near = Service::spawn(&default_configuration(service.at("entry").port())).ready();
+    echoed(&mut connect(near.at("side-entry")), "through both chains");
 }
 
 #[test]

@@ -106,8 +106,8 @@ pub struct ParentSays {
 /// What a parent says.
 #[derive(Debug)]
 pub enum ParentWord {
-    /// Its Open is out (M15).
-    Est,
+    /// Its Open is out (M15), on this line of its parent.
+    Est(Option<LineId>),
     /// Payload from the peer.
     Payload(Batch),
     /// Its source is to stop for this reason (M26, M27).

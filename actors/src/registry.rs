@@ -3,12 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use dashmap::DashMap;
 use lineway_wire::line::{Direction, LineKind, PauseReasons};
+
+mod parent;
+
+pub use parent::{MuxNow, MuxSides, MuxView, Takes};
 
 /// The name of a line: its worker and its number there, counted from 1 and never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,6 +104,8 @@ pub struct LineView {
     cids_used: AtomicU32,
     /// The number of the parent that carries it, which is on the same worker; 0 for none.
     parent: AtomicU64,
+    /// What a parent shows of its children; boxed, since few lines are parents.
+    mux: Mutex<Option<Box<MuxSides>>>,
 }
 
 impl LineView {
@@ -126,6 +132,7 @@ impl LineView {
             cids_leased: AtomicU32::new(0),
             cids_used: AtomicU32::new(0),
             parent: AtomicU64::new(0),
+            mux: Mutex::new(None),
         }
     }
 
@@ -178,6 +185,18 @@ impl LineView {
     /// Notes the parent that carries the line.
     pub fn set_parent(&self, parent: LineId) {
         self.parent.store(parent.number, Relaxed);
+    }
+
+    /// What the line shows of its children, if it is a parent: neither side of a mux is there
+    /// otherwise.
+    pub fn mux(&self) -> MuxSides {
+        let sides = self.mux.lock().unwrap_or_else(PoisonError::into_inner);
+        sides.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// The line is a parent, or has another side of one.
+    pub fn set_mux(&self, set: impl FnOnce(&mut MuxSides)) {
+        set(self.mux.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default());
     }
 
     /// A parent's mark: the greatest cid that was ever leased to it (M08). 0 for every other line.

@@ -9,6 +9,7 @@ mod connection;
 mod guard;
 mod json;
 mod negotiate;
+mod nodes;
 mod query;
 mod reserve;
 mod routes;

@@ -16,6 +16,10 @@ pub(super) struct LinesQuery {
     pub(super) after: Option<LineId>,
     /// Only those of this node.
     pub(super) node: Option<String>,
+    /// Only this parent and the children that it carries.
+    pub(super) parent: Option<LineId>,
+    /// At most so many children of each node on each parent.
+    pub(super) children: Option<usize>,
 }
 
 impl LinesQuery {
@@ -24,27 +28,32 @@ impl LinesQuery {
     /// # Errors
     /// What is wrong with it, for people.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
-        let mut this = Self { limit: DEFAULT_LIMIT, after: None, node: None };
+        let mut this =
+            Self { limit: DEFAULT_LIMIT, after: None, node: None, parent: None, children: None };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
-                "limit" => {
-                    let limit = value.parse().ok().filter(|limit| *limit <= MAX_LIMIT);
-                    this.limit = limit
-                        .ok_or_else(|| format!("limit: expected a number from 0 to {MAX_LIMIT}"))?;
-                }
-                "after" => {
-                    let id = value.parse().map_err(|wrong| format!("after: {wrong}"))?;
-                    this.after = Some(id);
-                }
+                "limit" => this.limit = number(&name, &value)?,
+                "children" => this.children = Some(number(&name, &value)?),
+                "after" => this.after = Some(line(&name, &value)?),
+                "parent" => this.parent = Some(line(&name, &value)?),
                 "node" => this.node = Some(value.into_owned()),
                 _ => {
                     let name = name.escape_debug();
-                    return Err(format!("{name}: expected limit, after or node"));
+                    return Err(format!("{name}: expected limit, after, node, parent or children"));
                 }
             }
         }
         Ok(this)
     }
+}
+
+fn number(name: &str, value: &str) -> Result<usize, String> {
+    let number = value.parse().ok().filter(|number| *number <= MAX_LIMIT);
+    number.ok_or_else(|| format!("{name}: expected a number from 0 to {MAX_LIMIT}"))
+}
+
+fn line(name: &str, value: &str) -> Result<LineId, String> {
+    value.parse().map_err(|wrong| format!("{name}: {wrong}"))
 }
 
 #[cfg(test)]
@@ -57,7 +66,10 @@ mod tests {
         assert_eq!(query.limit, 5);
         assert_eq!(query.after.map(|id| id.to_string()).as_deref(), Some("1-2"));
         assert_eq!(query.node.as_deref(), Some("in\" \u{648}\n"));
-        assert_eq!(LinesQuery::parse("").unwrap().limit, 1000);
+        let query = LinesQuery::parse("parent=3-4&children=0").unwrap();
+        assert_eq!(query.parent.map(|id| id.to_string()).as_deref(), Some("3-4"));
+        assert_eq!((query.limit, query.children), (1000, Some(0)));
+        assert_eq!(LinesQuery::parse("").unwrap().children, None);
     }
 
     #[test]
@@ -67,6 +79,8 @@ mod tests {
             ("limit=100001", "limit:"),
             ("limit=99999999999999999999999", "limit:"),
             ("after=7", "after:"),
+            ("parent=7", "parent:"),
+            ("children=all", "children:"),
             ("nodes=x", "nodes:"),
         ] {
             let error = LinesQuery::parse(query).unwrap_err();

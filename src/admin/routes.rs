@@ -19,6 +19,7 @@ use super::body::Answer;
 use super::guard::{self, Arrival};
 use super::json::{self, LinesPage};
 use super::negotiate::Format;
+use super::nodes;
 use super::query::LinesQuery;
 use super::reserve::Reserve;
 use super::{CloseOutcome, Context, NotReady};
@@ -185,7 +186,7 @@ where
             }
             Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
         },
-        Route::Nodes => whole(StatusCode::OK, JSON, json::nodes(context)),
+        Route::Nodes => whole(StatusCode::OK, JSON, nodes::document_of(context)),
         Route::Sockets => whole(StatusCode::OK, JSON, r#"{"total":0,"next":null,"sockets":[]}"#),
         Route::Close(id) => match read(request).await {
             Ok(()) => close(id, path, context).await,

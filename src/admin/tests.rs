@@ -1,5 +1,6 @@
 mod descriptors;
 mod limits;
+mod parents;
 mod requests;
 
 use std::cell::Cell;

@@ -537,6 +537,7 @@ impl Line {
             if let Some(winner) = &self.winner {
                 winner.view().set_bytes(direction, flow.bytes);
                 winner.view().set_queued(direction, queued as u64);
+                winner.view().set_state(self.view.state());
             }
         }
     }

@@ -18,7 +18,8 @@ use super::stream::Stream;
 use crate::line::{Chain, Node};
 use crate::messages::{ChildSays, ChildWord, Face, ParentWord};
 use crate::metrics::{ParentMetrics, ParentNow};
-use crate::registry::{LineId, LineView};
+use crate::registry::{LineId, LineView, MuxNow, MuxView, Takes};
+use crate::settings::NodeSettings;
 use crate::worker::{Worker, timers};
 
 /// One side of one parent, as an end of its line.
@@ -37,7 +38,11 @@ pub struct Mux {
     kept: HashMap<ChildKey, KeptPlace>,
     /// The peer has ended the transport.
     ended: bool,
+    /// An operator closes the parent.
+    draining: bool,
     metrics: ParentMetrics,
+    /// What others may see of it.
+    view: Arc<MuxView>,
 }
 
 impl Mux {
@@ -79,6 +84,10 @@ impl Mux {
         core: Parent<Holder>,
         returns: Arc<Returns>,
     ) -> Self {
+        let mode = match &node.plan.settings {
+            NodeSettings::MuxClient(client) => Some(client.mode.name()),
+            _ => None,
+        };
         let mut mux = Self {
             worker: Rc::clone(worker),
             face,
@@ -90,7 +99,9 @@ impl Mux {
             exhausted_at: None,
             kept: HashMap::new(),
             ended: false,
+            draining: false,
             metrics: node.metrics.mux_parent(),
+            view: Arc::new(MuxView::new(Arc::clone(&node.plan.name), mode)),
         };
         mux.publish();
         mux
@@ -102,8 +113,12 @@ impl Mux {
     }
 
     /// It is part of this actor, whose line is this.
-    pub(super) fn set_home(&mut self, home: Addr<MuxParent>, line: LineId) {
-        self.home = Some((home, line));
+    pub(super) fn set_home(&mut self, home: Addr<MuxParent>, line: &LineView) {
+        self.home = Some((home, line.id));
+        line.set_mux(|sides| match self.face {
+            Face::Near => sides.client = Some(Arc::clone(&self.view)),
+            Face::Far => sides.server = Some(Arc::clone(&self.view)),
+        });
     }
 
     /// Which end of the line it is.
@@ -140,6 +155,12 @@ impl Mux {
     /// When [`Self::begin_turn`] is wanted, if at all.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         [self.core.next_wake(), self.exhausted_at].into_iter().flatten().min()
+    }
+
+    /// An operator closes the parent: no further child.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.take_no_more();
     }
 
     /// No further child: the parent is drained, or exhausted (M12).
@@ -316,7 +337,11 @@ impl Mux {
         };
         match event {
             Event::Opened(key) => self.open_child(now, key),
-            Event::Est(key) => tell(key, ParentWord::Est),
+            Event::Est(key) => {
+                // Its transport may be another one than when the child joined (M14).
+                let line = self.home.as_ref().map(|(_, line)| *line);
+                tell(key, ParentWord::Est(line));
+            }
             Event::Pause(key, reason) => tell(key, ParentWord::Pause(reason)),
             Event::Resume(key, reason) => tell(key, ParentWord::Resume(reason)),
             Event::InputEnded(key) => tell(key, ParentWord::InputEnded),
@@ -369,6 +394,17 @@ impl Mux {
             queued: self.core.queued() as u64,
             cids_leased,
             cids_used,
+        });
+        self.view.set(MuxNow {
+            takes: match (self.draining, self.core.is_exhausted()) {
+                (true, _) => Takes::Draining,
+                (false, true) => Takes::Exhausted,
+                (false, false) => Takes::Taking,
+            },
+            reading: self.core.stops_reading(),
+            children: u32::try_from(self.core.len()).unwrap_or(u32::MAX),
+            paused: u32::try_from(self.core.paused()).unwrap_or(u32::MAX),
+            queued: self.core.queued() as u64,
         });
     }
 }

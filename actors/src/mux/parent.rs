@@ -114,6 +114,13 @@ impl MuxParent {
         self.muxes().find(|mux| mux.face() == face)
     }
 
+    /// The side that says whether the parent takes children. Where both are on one line it is the
+    /// client's: the server's would refuse those that were opened and are on their way to it.
+    fn taker(&mut self) -> Option<&mut Mux> {
+        let face = if self.mux(Face::Near).is_some() { Face::Near } else { Face::Far };
+        self.mux(face)
+    }
+
     /// One turn; `Ready` when the actor has nothing to do any more.
     fn turn(&mut self, ctx: &Context<Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let now = timers::now();
@@ -275,9 +282,9 @@ impl MuxParent {
 
 /// Tells the ends of a line which actor they are part of.
 fn settle_in(line: &mut Line, ctx: &Context<MuxParent>) {
-    let id = line.view().id;
+    let view = std::sync::Arc::clone(line.view());
     for mux in line.muxes().filter(|mux| mux.is_homeless()) {
-        mux.set_home(ctx.address(), id);
+        mux.set_home(ctx.address(), &view);
     }
     if line.is_homeless() {
         line.set_home(&ctx.address().recipient());
@@ -334,7 +341,9 @@ impl Handler<TakeNoMore> for MuxParent {
     type Result = ();
 
     fn handle(&mut self, _: TakeNoMore, _: &mut Self::Context) {
-        self.muxes().for_each(Mux::take_no_more);
+        if let Some(mux) = self.taker() {
+            mux.take_no_more();
+        }
     }
 }
 
@@ -356,7 +365,9 @@ impl Handler<Finish> for MuxParent {
     /// An operator drains a parent: no new child, and it ends with its last one, or when the drain
     /// limit is over.
     fn handle(&mut self, finish: Finish, _: &mut Self::Context) {
-        self.muxes().for_each(Mux::take_no_more);
+        if let Some(mux) = self.taker() {
+            mux.drain();
+        }
         if finish.reason == FinishReason::Admin && self.muxes().any(|mux| !mux.is_drained()) {
             let limit = self.worker.drain_timeout.get();
             self.drained_until.get_or_insert(timers::now() + limit);

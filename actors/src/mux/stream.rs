@@ -141,7 +141,8 @@ impl Stream {
     /// The parent says something.
     pub fn hear(&mut self, says: ParentWord) -> Heard {
         match says {
-            ParentWord::Est => {
+            ParentWord::Est(line) => {
+                self.parent_line = line.unwrap_or(self.parent_line);
                 self.up = true;
                 Heard::Est
             }

@@ -7,6 +7,8 @@ const EVERY_MS = 2000;
 const PATIENCE_MS = 5000;
 const PAGE = 100;
 const MOST = 1000;
+// Children of one node that are listed for each parent.
+const CHILDREN = 10;
 
 const at = (id) => document.getElementById(id);
 const rows = new Map();
@@ -16,6 +18,9 @@ let asked = 0;
 let answered = null;
 let shownNodes = '';
 let asking = null;
+let parent = '';
+let shownLines = new Map();
+const closing = new Set();
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
@@ -40,6 +45,10 @@ function isolated(name) {
 
 function count(number) {
   return number.toLocaleString('en');
+}
+
+function some(number, one, more) {
+  return count(number) + ' ' + (number === 1 ? one : more);
 }
 
 function bytes(number) {
@@ -130,10 +139,22 @@ function addresses(settings) {
   const parts = [];
   if (settings.listen) parts.push(settings.listen.join(', '));
   if (settings.connect) parts.push('to ' + settings.connect.join(', '));
-  if (settings.lines) parts.push(count(settings.lines) + (settings.lines === 1 ? ' line' : ' lines') + ' a worker');
-  if (settings.candidates) parts.push(count(settings.candidates) + (settings.candidates === 1 ? ' candidate' : ' candidates') + ' a line');
+  if (settings.lines) parts.push(some(settings.lines, 'line', 'lines') + ' a worker');
+  if (settings.candidates) parts.push(some(settings.candidates, 'candidate', 'candidates') + ' a line');
+  if (settings.connection_capacity) parts.push(some(settings.connection_capacity, 'child', 'children') + ' a parent');
+  if (settings.connection_duration_ms) parts.push('another parent after ' + count(settings.connection_duration_ms) + ' ms');
+  if (settings.per_worker_connections_count) parts.push(some(settings.per_worker_connections_count, 'parent', 'parents') + ' a worker');
+  if (settings.max_children) parts.push(some(settings.max_children, 'child', 'children') + ' at most');
   if (settings.server_first_delay_ms) parts.push('server first after ' + count(settings.server_first_delay_ms) + ' ms');
   return parts.join(' ');
+}
+
+function muxTitle(mux) {
+  return [
+    count(mux.parents_exhausted) + ' of the parents take no further child',
+    some(mux.children_paused, 'child', 'children') + ' paused',
+    bytes(mux.queued) + ' queued for children',
+  ].join('\n');
 }
 
 function nodeBox(node, first) {
@@ -147,8 +168,14 @@ function nodeBox(node, first) {
   health.append(element('span', 'dot'), element('span', '', node.ready ? 'ready' : node.reason));
   const foot = element('span', 'foot');
   foot.append(health);
+  box.append(name, element('span', 'type', node.type), address);
+  if (node.mux) {
+    const carried = element('span', 'carried', some(node.mux.parents_open, 'parent', 'parents') + ', ' + some(node.mux.children_open, 'child', 'children'));
+    carried.title = muxTitle(node.mux);
+    box.append(carried);
+  }
   if (first || node.lines_open > 0) foot.append(element('span', 'open', count(node.lines_open) + ' open'));
-  box.append(name, element('span', 'type', node.type), address, foot);
+  box.append(foot);
   return box;
 }
 
@@ -187,27 +214,35 @@ function showFilter(names) {
 
 // ---- lines ------------------------------------------------------------------------------------
 
-// What a line made follows it; how deep a line stands below the first one.
+// What a line made, or carries as a parent, follows it; how deep a line stands below the first one,
+// and what stands above it. A parent's sides come first, and last how many children are not listed.
 function arranged(lines) {
   const byId = new Map(lines.map((line) => [line.id, line]));
-  const made = new Map(lines.map((line) => [line.id, []]));
+  const under = new Map(lines.map((line) => [line.id, []]));
   const all = [];
+  const above = (line) => [line.maker, line.parent].find((id) => id && id !== line.id && byId.has(id));
   for (const line of lines) {
-    if (line.maker && byId.has(line.maker)) made.get(line.maker).push(line);
+    if (above(line)) under.get(above(line)).push(line);
   }
-  const add = (line, depth) => {
-    all.push([line, depth]);
-    for (const child of made.get(line.id)) add(child, depth + 1);
+  const add = (line, depth, from) => {
+    all.push({ key: line.id, line, depth, from });
+    line.mux.forEach((side) => all.push({ key: line.id + ' ' + side.side, side, depth }));
+    for (const child of under.get(line.id)) add(child, depth + 1, line.id);
+    const carried = line.mux.reduce((sum, side) => sum + side.children, 0);
+    const shown = under.get(line.id).filter((child) => child.parent === line.id).length;
+    if (!parent && shown >= CHILDREN && carried > shown) {
+      all.push({ key: line.id + ' more', more: carried - shown, of: line.id, depth: depth + 1 });
+    }
   };
   for (const line of lines) {
-    if (!line.maker || !byId.has(line.maker)) add(line, line.maker ? 1 : 0);
+    if (!above(line)) add(line, line.maker || line.parent ? 1 : 0, '');
   }
   return all;
 }
 
 const COLUMNS = ['Line', 'Node', 'Peer', 'Age', 'State', 'Upstream', 'Downstream', 'Queued', 'Paused', ''];
 
-function row(id) {
+function lineRow(id) {
   const made = element('tr');
   for (const label of COLUMNS) {
     const cell = element('td');
@@ -217,12 +252,31 @@ function row(id) {
   for (const index of [3, 5, 6, 7]) made.cells[index].className = 'right';
   const name = element('bdi');
   made.cells[1].append(name);
-  made.dataset.id = id;
   const button = element('button', '', 'Close');
   button.type = 'button';
-  button.setAttribute('aria-label', 'Close line ' + id);
-  button.addEventListener('click', () => ask(id, made));
+  button.addEventListener('click', () => ask(id));
   made.cells[9].append(button);
+  return made;
+}
+
+function wideRow() {
+  const made = element('tr', 'wide');
+  const cell = element('td');
+  cell.colSpan = COLUMNS.length;
+  cell.append(element('span'));
+  made.append(cell);
+  return made;
+}
+
+function row({ line, more, of }) {
+  if (line) return lineRow(line.id);
+  const made = wideRow();
+  if (more) {
+    const button = element('button', '', 'Show this parent alone');
+    button.type = 'button';
+    button.addEventListener('click', () => choose(of));
+    made.cells[0].append(button);
+  }
   return made;
 }
 
@@ -230,16 +284,36 @@ function eitherWay(up, down) {
   return [up && '↑ ' + up, down && '↓ ' + down].filter(Boolean).join('  ');
 }
 
-function fill(made, line, depth) {
+function sideWords(side) {
+  const words = [some(side.children, 'child', 'children')];
+  if (side.children_paused) words.push(count(side.children_paused) + ' paused');
+  if (side.queued) words.push(bytes(side.queued) + ' queued for them');
+  if (side.reading_paused) words.push('not read: ' + side.reading_paused);
+  words.push(side.state);
+  if (side.mode) words.push(side.mode);
+  if (side.cids) words.push(count(side.cids.used) + ' of ' + count(side.cids.leased) + ' leased cids used');
+  return isolated(side.node) + ' (' + side.side + '): ' + words.join(', ');
+}
+
+function fill(made, { line, side, more, depth, from }) {
+  made.style.setProperty('--depth', Math.min(depth, 4));
+  if (line) return fillLine(made, line, depth, from);
+  made.className = side ? 'wide side' : 'wide made';
+  made.classList.toggle('held', Boolean(side && side.reading_paused));
+  set(made.cells[0].firstChild, side ? sideWords(side) : 'and ' + count(more) + ' more');
+}
+
+function fillLine(made, line, depth, from) {
   const cells = made.cells;
+  const isParent = line.mux.length > 0;
   set(cells[0], line.id);
   made.className = depth > 0 ? 'made' : '';
-  made.style.setProperty('--depth', Math.min(depth, 4));
-  made.dataset.maker = line.maker || '';
-  cells[0].title = capital(line.kind) + ' line' + (line.maker ? ', made by ' + line.maker : '') + ', opened at ' + line.opened_at;
+  cells[0].title = capital(line.kind) + ' line' + (line.maker ? ', made by ' + line.maker : '') + (line.parent ? ', on parent ' + line.parent : '') + ', opened at ' + line.opened_at;
   set(cells[1].firstChild, visible(line.node));
   cells[1].title = visible(line.node);
-  set(cells[2], line.peer || (line.maker ? 'of ' + line.maker : '–'));
+  const elsewhere = line.parent && line.parent !== from ? 'on ' + line.parent : '';
+  const of = line.maker && line.maker !== line.parent ? 'of ' + line.maker : '';
+  set(cells[2], line.peer || [of, elsewhere].filter(Boolean).join(', ') || '–');
   cells[2].classList.toggle('none', !line.peer);
   cells[2].title = line.peer || '';
   set(cells[3], duration(line.age_seconds));
@@ -247,29 +321,43 @@ function fill(made, line, depth) {
   cells[4].dataset.state = line.state;
   set(cells[5], bytes(line.bytes.upstream));
   set(cells[6], bytes(line.bytes.downstream));
-  const queued = line.queued.upstream + line.queued.downstream;
-  set(cells[7], queued ? bytes(queued) : '–');
-  cells[7].classList.toggle('none', !queued);
-  cells[7].title = queued ? eitherWay(bytes(line.queued.upstream), bytes(line.queued.downstream)) : '';
-  const paused = eitherWay(line.paused.upstream.join(', '), line.paused.downstream.join(', '));
-  set(cells[8], paused || '–');
-  cells[8].title = paused;
-  cells[8].classList.toggle('none', !paused);
-  cells[8].classList.toggle('held', Boolean(paused));
+  const queued = { ...line.queued };
+  const paused = { upstream: [...line.paused.upstream], downstream: [...line.paused.downstream] };
+  for (const side of line.mux) {
+    // What a mux does not read is what goes to its children.
+    const direction = side.side === 'client' ? 'downstream' : 'upstream';
+    queued[direction] += side.queued;
+    if (side.reading_paused) paused[direction].push(side.reading_paused);
+  }
+  const waits = queued.upstream + queued.downstream;
+  set(cells[7], waits ? bytes(waits) : '–');
+  cells[7].classList.toggle('none', !waits);
+  cells[7].title = waits ? eitherWay(bytes(queued.upstream), bytes(queued.downstream)) : '';
+  const reasons = eitherWay(paused.upstream.join(', '), paused.downstream.join(', '));
+  set(cells[8], reasons || '–');
+  cells[8].title = reasons;
+  cells[8].classList.toggle('none', !reasons);
+  cells[8].classList.toggle('held', Boolean(reasons));
+  const button = cells[9].firstChild;
+  set(button, isParent ? 'Drain' : 'Close');
+  button.setAttribute('aria-label', button.textContent + ' line ' + line.id);
+  button.disabled = line.state === 'draining' || closing.has(line.id);
 }
 
 function showLines(answer) {
   const body = at('lines');
   const gone = new Set(rows.keys());
   let before = body.firstElementChild;
-  for (const [line, depth] of arranged(answer.lines)) {
-    gone.delete(line.id);
-    let made = rows.get(line.id);
+  shownLines = new Map(answer.lines.map((line) => [line.id, line]));
+  for (const item of arranged(answer.lines)) {
+    gone.delete(item.key);
+    let made = rows.get(item.key);
     if (!made) {
-      made = row(line.id);
-      rows.set(line.id, made);
+      made = row(item);
+      made.dataset.id = item.key;
+      rows.set(item.key, made);
     }
-    fill(made, line, depth);
+    fill(made, item);
     while (before && gone.has(before.dataset.id)) before = before.nextElementSibling;
     if (made === before) before = before.nextElementSibling;
     else body.insertBefore(made, before);
@@ -280,27 +368,49 @@ function showLines(answer) {
   }
   const shown = answer.lines.length;
   set(at('count'), shown < answer.total ? count(shown) + ' of ' + count(answer.total) : count(answer.total) + ' open');
-  at('more').hidden = shown >= answer.total || limit >= MOST;
+  at('more').hidden = !answer.next || limit >= MOST;
   at('empty').hidden = shown > 0;
-  set(at('empty'), at('node').value ? 'No open lines of this node.' : 'No open lines. They appear here as soon as someone connects.');
+  at('parent').hidden = !parent;
+  set(at('parent-text'), 'Parent ' + parent);
+  set(at('empty'), parent ? 'Parent ' + parent + ' is not there any more.' : at('node').value ? 'No open lines of this node.' : 'No open lines. They appear here as soon as someone connects.');
+}
+
+// Shows one parent with all of its children, or every line again.
+function choose(id) {
+  parent = id;
+  limit = PAGE;
+  poll();
 }
 
 // ---- closing a line ---------------------------------------------------------------------------
 
-function ask(id, made) {
+function ask(id) {
+  const line = shownLines.get(id);
+  if (!line) return;
   asking = id;
-  set(at('ask-title'), 'Close line ' + id + '?');
-  const peer = made.cells[2].textContent;
-  const maker = made.dataset.maker;
-  set(at('ask-text'), maker ? 'It belongs to line ' + maker + ', which ends as well if it goes through this one. This can not be undone.' : 'The connection' + (peer === '–' ? '' : ' of ' + peer) + ' and what it leads to end at once. This can not be undone.');
+  const isParent = line.mux.length > 0;
+  set(at('ask-title'), isParent ? 'Drain parent ' + id + '?' : 'Close line ' + id + '?');
+  set(at('ask-yes'), isParent ? 'Drain parent' : 'Close line');
+  set(at('ask-text'), consequence(line) + ' This can not be undone.');
   at('ask').showModal();
   at('ask-no').focus();
 }
 
+function consequence(line) {
+  // In one process both sides have the same children.
+  const children = Math.max(0, ...line.mux.map((side) => side.children));
+  if (line.mux.length > 0 && children === 0) return 'It carries nobody, and ends at once.';
+  if (line.mux.length > 0) return 'It takes no further child, and ends with the last of its ' + some(children, 'child', 'children') + '. Those that are left after the drain timeout are closed.';
+  if (line.maker && line.maker === line.parent) return 'It is a child of parent ' + line.parent + '. Its connection ends at once, the parent and its other children go on.';
+  if (line.maker) return 'It belongs to line ' + line.maker + ', which ends as well if it goes through this one.';
+  const others = line.parent ? ' Parent ' + line.parent + ' and its other children go on.' : '';
+  return 'The connection' + (line.peer ? ' of ' + line.peer : '') + ' and what it leads to end at once.' + others;
+}
+
 async function close(id) {
   const made = rows.get(id);
-  const button = made && made.cells[9].firstChild;
-  if (button) button.disabled = true;
+  if (made) made.cells[9].firstChild.disabled = true;
+  closing.add(id);
   let problem = '';
   try {
     const answer = await fetch('/api/lines/' + encodeURIComponent(id) + '/close', {
@@ -315,7 +425,7 @@ async function close(id) {
   } catch (error) {
     problem = 'the service does not answer';
   }
-  if (button) button.disabled = false;
+  closing.delete(id);
   at('said').hidden = !problem;
   set(at('said'), problem && 'Line ' + id + ' was not closed: ' + problem + '.');
   poll();
@@ -336,6 +446,8 @@ async function poll() {
   const turn = asked;
   const query = new URLSearchParams({ limit: String(limit) });
   if (at('node').value) query.set('node', at('node').value);
+  if (parent) query.set('parent', parent);
+  else query.set('children', String(CHILDREN));
   try {
     const [about, lines] = await Promise.all([fetchJson('/api/nodes'), fetchJson('/api/lines?' + query)]);
     if (turn !== asked) return;
@@ -367,5 +479,6 @@ at('node').addEventListener('change', () => {
   limit = PAGE;
   poll();
 });
+at('parent-no').addEventListener('click', () => choose(''));
 document.addEventListener('visibilitychange', poll);
 poll();

@@ -223,7 +223,7 @@ async fn a_line_shows_all_that_is_known_of_it() {
         let opened_at: jiff::Timestamp = opened_at.as_str().unwrap().parse().unwrap();
         assert!(jiff::Timestamp::now().duration_since(opened_at).as_secs() < 60);
         let expected = json!({ "total": 1, "next": null, "lines": [{
-            "id": "0-7", "kind": "main", "node": HOSTILE, "maker": null,
+            "id": "0-7", "kind": "main", "node": HOSTILE, "maker": null, "parent": null, "mux": [],
             "peer": "192.0.2.1:40000", "state": "opening",
             "bytes": { "upstream": 5, "downstream": 0 },
             "queued": { "upstream": 0, "downstream": 6 },

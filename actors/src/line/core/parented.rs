@@ -38,20 +38,19 @@ impl Line {
 
     /// A parent says something; ignored if the child is not here.
     pub fn parent_says(&mut self, says: ParentSays) {
-        let (direction, heard) = match (&mut self.near, &mut self.far) {
-            (End::Stream(stream), _) if stream.is_meant(&says) => {
-                (Direction::Downstream, stream.hear(says.says))
-            }
-            (_, End::Stream(stream)) if stream.is_meant(&says) => {
-                (Direction::Upstream, stream.hear(says.says))
-            }
+        let (direction, stream) = match (&mut self.near, &mut self.far) {
+            (End::Stream(stream), _) if stream.is_meant(&says) => (Direction::Downstream, stream),
+            (_, End::Stream(stream)) if stream.is_meant(&says) => (Direction::Upstream, stream),
             (_, End::Race(race)) => return race.parent_says(says),
             _ => return,
         };
         let flow = &mut self.flows[direction as usize];
-        match heard {
+        match stream.hear(says.says) {
             Heard::Nothing => {}
-            Heard::Est => self.established(),
+            Heard::Est => {
+                self.view.set_parent(stream.parent_line());
+                self.established();
+            }
             Heard::Pause(reason) => {
                 if !flow.paused.holds(reason) {
                     flow.paused.pause(reason);
