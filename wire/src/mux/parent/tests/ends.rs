@@ -1,6 +1,6 @@
 //! How a child ends (M18 to M20).
 
-use super::end::{End, bytes_of, small};
+use super::end::{End, bytes_of, small, texts};
 use crate::mux::{ChildEnd, ChildKey};
 use crate::queue::{ByteQueue, Unpooled};
 
@@ -89,6 +89,11 @@ fn mux_m19_case_t05_a_paused_child_drains_its_queue_before_it_ends() {
 
 #[test]
 fn mux_m19_close_stands_behind_the_data_before_it() {
+    for mut end in End::both(small()) {
+        end.pays(1, b"abc");
+        end.gone(1, ChildEnd::Finished);
+        assert_eq!(texts(&end.writes()), ["data 1 abc", "close 1"], "in one write");
+    }
     for mut end in End::both(small()) {
         end.pays(1, &vec![0; 100_000]);
         end.gone(1, ChildEnd::Finished);

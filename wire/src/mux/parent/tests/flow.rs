@@ -2,6 +2,7 @@
 
 use super::end::{End, data, small};
 use crate::mux::{ChildEnd, FrameKind, Limits};
+use crate::queue::Unpooled;
 
 #[test]
 fn mux_m21_a_local_pause_is_told_at_once_and_once() {
@@ -51,6 +52,19 @@ fn mux_m22_data_for_a_paused_child_waits_for_it_alone() {
     assert_eq!(server.parent.queued(), 6);
     server.resumes(1);
     assert_eq!((server.got(1), server.parent.queued()), (b"abcdef".to_vec(), 0));
+}
+
+#[test]
+fn mux_m22_a_pause_holds_what_came_but_was_not_asked_for() {
+    for mut end in End::both(small()) {
+        end.input.append(&data(1, 5), &Unpooled);
+        let (now, input) = (end.now, &mut end.input);
+        assert_eq!(end.parent.receive(now, input, &Unpooled), 13);
+        end.pauses(1);
+        assert_eq!((end.got(1), end.parent.queued()), (vec![], 5));
+        end.resumes(1);
+        assert_eq!(end.got(1), b".....");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Half-closes by agreement (M30).
 
 use super::end::{End, half, small, texts};
-use crate::mux::ChildEnd;
+use crate::mux::{ChildEnd, ChildKey};
 
 /// Both sides with an open child 1 and the agreement.
 fn agreed() -> [End; 2] {
@@ -124,6 +124,19 @@ fn mux_m30_fin_stands_behind_data_and_waits_while_its_direction_is_paused() {
 }
 
 #[test]
+fn mux_m30_what_a_line_sends_behind_its_own_end_is_lost() {
+    for mut end in agreed() {
+        end.ends(1);
+        end.pays(1, b"late");
+        assert_eq!(end.sent(), ["fin 1"]);
+        end.pays(1, b"later");
+        assert!(end.sent().is_empty());
+        assert_eq!(end.counts().lost_bytes, 9);
+        assert_eq!(end.lines[&ChildKey(1)].out(), (0, 0), "its credit is back");
+    }
+}
+
+#[test]
 fn mux_m30_after_two_fins_the_child_is_over_without_close() {
     for mut end in agreed() {
         end.ends(1);
@@ -201,6 +214,12 @@ fn mux_m30_a_reset_is_always_close() {
         end.hears(&["fin 1"]);
         end.gone(1, ChildEnd::Reset);
         assert_eq!(end.sent(), ["close 1"]);
+    }
+    for mut end in agreed() {
+        end.hears(&["fin 1"]);
+        end.ends(1);
+        end.gone(1, ChildEnd::Reset);
+        assert_eq!(end.sent(), ["close 1"], "in place of a Fin that was not out");
     }
     for mut end in agreed() {
         end.hears(&["fin 1", "close 1"]);
