@@ -48,11 +48,3 @@ fn marks(socket: &mut SocketSettings, high: u64, low: u64) {
 }
 
 const OFF: Millis = Millis::new(0);
-
-#[test]
-fn zz_sizes() {
-    use std::mem::size_of;
-    eprintln!("Line {} LineParts {} MainLine {} ChildLine {} End {} Flow? ByteQueue {} Socket {} Stream {} LineView {} Chain {}",
-        size_of::<super::Line>(), size_of::<super::LineParts>(), size_of::<super::MainLine>(), size_of::<super::ChildLine>(), size_of::<super::End>(),
-        size_of::<super::ByteQueue>(), size_of::<crate::net::Socket>(), size_of::<crate::mux::Stream>(), size_of::<crate::registry::LineView>(), size_of::<crate::line::Chain>());
-}
