@@ -82,12 +82,12 @@ struct Line {
     queued: Both<u64>,
     paused: Both<Vec<String>>,
     #[serde(default)]
-    mux: Vec<Side>,
+    mux: Vec<MuxSide>,
 }
 
 /// One side of the mux that a line is a parent of.
 #[derive(Deserialize)]
-struct Side {
+struct MuxSide {
     side: String,
     node: String,
     mode: Option<String>,
@@ -285,7 +285,7 @@ fn cells(mark: &str, line: &Line, above: Option<&Line>) -> [String; 10] {
 }
 
 /// What one side of a mux has on its parent.
-fn words(side: &Side) -> String {
+fn words(side: &MuxSide) -> String {
     let children = if side.children == 1 { "child" } else { "children" };
     let mut words = format!(
         "{} ({}): {} {children}",

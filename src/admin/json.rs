@@ -56,12 +56,12 @@ struct Line<'a> {
     queued: Both<u64>,
     paused: Both<Vec<&'static str>>,
     /// The sides of a mux that it is a parent of.
-    mux: Vec<Side<'a>>,
+    mux: Vec<MuxSide<'a>>,
 }
 
 /// One side of a mux on its parent.
 #[derive(Serialize)]
-struct Side<'a> {
+struct MuxSide<'a> {
     side: &'static str,
     node: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,10 +83,10 @@ struct Cids {
     used: u32,
 }
 
-fn sides<'a>(line: &LineView, mux: &'a MuxSides) -> Vec<Side<'a>> {
+fn sides<'a>(line: &LineView, mux: &'a MuxSides) -> Vec<MuxSide<'a>> {
     let side = |(direction, view): (Direction, &'a Arc<MuxView>)| {
         let (now, client) = (view.now(), direction == Downstream);
-        Side {
+        MuxSide {
             side: if client { "client" } else { "server" },
             node: &view.node,
             mode: view.mode,

@@ -39,13 +39,13 @@ struct Node<'a> {
     reason: Option<String>,
     lines_open: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mux: Option<Parents>,
+    mux: Option<Carried>,
     settings: Summary,
 }
 
 /// What the live parents of a node carry.
 #[derive(Clone, Copy, Default, Serialize)]
-struct Parents {
+struct Carried {
     parents_open: usize,
     /// Those that take no further child.
     parents_exhausted: usize,
@@ -59,7 +59,7 @@ struct Parents {
 #[derive(Default)]
 struct Open {
     lines: usize,
-    parents: Parents,
+    carried: Carried,
 }
 
 /// The settings that tell one node from another.
@@ -144,7 +144,7 @@ fn open(lines: &[Arc<LineView>]) -> HashMap<Arc<str>, Open> {
         open.entry(Arc::clone(&line.node)).or_default().lines += 1;
         for (_, view) in line.mux().each() {
             let (of, now) =
-                (&mut open.entry(Arc::clone(&view.node)).or_default().parents, view.now());
+                (&mut open.entry(Arc::clone(&view.node)).or_default().carried, view.now());
             of.parents_open += 1;
             of.parents_exhausted += usize::from(now.takes != Takes::Taking);
             of.children_open += u64::from(now.children);
@@ -174,7 +174,7 @@ fn node<'a>(
         ready: reasons.is_empty(),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         lines_open: open.map_or(0, |open| open.lines),
-        mux: is_mux.then(|| open.map_or_else(Parents::default, |open| open.parents)),
+        mux: is_mux.then(|| open.map_or_else(Carried::default, |open| open.carried)),
         settings: summary(&node.settings),
     }
 }
