@@ -41,11 +41,12 @@ where
     let actor = build(&mut context);
     let future = context.into_future(actor);
     let address = future.address();
-    tokio::task::spawn_local(Guarded {
+    // The runtime moves a task about before it runs and when it ends: a pointer, not the actor.
+    tokio::task::spawn_local(Box::new(Guarded {
         future: Some(future),
         alive: Alive::new(kind, metrics),
         on_panic: Some(on_panic),
-    });
+    }));
     address
 }
 
@@ -86,8 +87,7 @@ where
 {
     /// Drops the actor; the message of a panic that this led to.
     fn drop_actor(&mut self) -> Option<String> {
-        let future = self.future.take()?;
-        catch_unwind(AssertUnwindSafe(|| drop(future))).err().map(message_of)
+        catch_unwind(AssertUnwindSafe(|| self.future = None)).err().map(message_of)
     }
 
     /// Counts and logs a panic.

@@ -215,7 +215,9 @@ impl Line {
         self.far.begin_turn(cx, now);
         if matches!(self.far, End::Dialing(_)) && self.over.is_none() {
             // What the client sent at once leaves with the end of the handshake.
-            self.drive(Direction::Upstream, cx);
+            if self.drive(Direction::Upstream, cx) {
+                self.moved(now);
+            }
         }
         self.dial(cx, now);
         self.race(now);
@@ -286,6 +288,7 @@ impl Line {
                     become_parent(&socket);
                 }
                 self.far = End::Socket(socket);
+                self.disarm();
                 if matches!(self.deadline.watched, Some((DeadlineKind::Connect, _))) {
                     self.unwatch();
                 }
@@ -318,9 +321,16 @@ impl Line {
         let up = self.drive(Direction::Upstream, cx);
         let down = self.drive(Direction::Downstream, cx);
         if up || down {
-            self.idle.moved(now);
+            self.moved(now);
         }
         up || down
+    }
+
+    fn moved(&mut self, now: Instant) {
+        if self.idle.moved(now) {
+            // It is set for the initial idle time, which is over, and would wake every line once.
+            self.disarm();
+        }
     }
 
     /// One round in one direction; true if bytes moved.

@@ -62,6 +62,12 @@ impl Timers {
         self.len() == 0
     }
 
+    /// When the driver is to look again.
+    #[cfg(test)]
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.inner.borrow().wheel.next_wake()
+    }
+
     /// Fires the timers; the worker spawns this once.
     pub(super) async fn drive(self: Rc<Self>) {
         let sleep = tokio::time::sleep_until(TokioInstant::now());

@@ -37,10 +37,10 @@ impl Idle {
         Self { limits, since: now, moved: false }
     }
 
-    /// Bytes moved, in either direction.
-    pub fn moved(&mut self, now: Instant) {
+    /// Bytes moved, in either direction; true if they are the first.
+    pub fn moved(&mut self, now: Instant) -> bool {
         self.since = now;
-        self.moved = true;
+        !std::mem::replace(&mut self.moved, true)
     }
 
     /// The time counts from here on, though nothing moved: what the line waited for was not its peers.
@@ -75,7 +75,7 @@ mod tests {
         let mut idle = Idle::new(limits, start);
         assert!(!idle.expired(start + Duration::from_millis(4999)));
         assert!(idle.expired(start + SECOND * 5));
-        idle.moved(start + SECOND * 4);
+        assert!(idle.moved(start + SECOND * 4));
         assert!(!idle.expired(start + SECOND * 303));
         assert!(idle.expired(start + SECOND * 304));
     }

@@ -250,3 +250,30 @@ fn line_l08_a_lifetime_is_measured_in_the_time_of_the_actors() {
         assert!((100.0..101.0).contains(&lived), "{lived}");
     });
 }
+
+#[test]
+fn tcp_t06_bytes_that_wait_for_the_server_end_the_initial_idle_time() {
+    run(async |kit| {
+        kit.dials.plan(Outcome::UpAfter(6 * SECOND));
+        let (_, client) = kit.open(&kit.plain_chain());
+        client.offer(b"question");
+        kit.pass(7 * SECOND).await;
+        assert_eq!(kit.dials.peer(0).take(), b"question");
+    });
+}
+
+#[test]
+fn tcp_t06_a_line_that_moved_bytes_is_not_woken_for_its_initial_idle_time() {
+    run(async |kit| {
+        let (_, client) = kit.open(&kit.plain_chain());
+        kit.quiet().await;
+        let wakes_in = || {
+            let at = kit.worker.timers.next_wake().expect("an idle time runs");
+            at.saturating_duration_since(tokio::time::Instant::now().into_std())
+        };
+        assert!(wakes_in() <= 5 * SECOND, "{:?}", wakes_in());
+        client.offer(b"x");
+        kit.quiet().await;
+        assert!(wakes_in() > 5 * SECOND, "{:?}", wakes_in());
+    });
+}
