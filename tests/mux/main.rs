@@ -6,8 +6,10 @@ mod common;
 mod client;
 mod far;
 mod golden;
+mod pair;
 mod parents;
 mod server;
+mod stall;
 
 use std::net::SocketAddr;
 
@@ -90,7 +92,8 @@ fn no_child_left(service: &Service) {
     no_line_left_but(service, 0.0);
 }
 
-/// The same where so many lines stand besides the parents.
+/// The same where so many lines stand besides the parents; less than none where both ends of a
+/// parent are one line.
 #[track_caller]
 fn no_line_left_but(service: &Service, others: f64) {
     for metric in ["lineway_mux_children_open", "lineway_mux_queued_bytes", "lineway_queued_bytes"]
@@ -99,7 +102,8 @@ fn no_line_left_but(service: &Service, others: f64) {
     }
     let parents = service.metric("lineway_mux_parents_open", &[]);
     service.until_metric("lineway_lines_open", &[], parents + others);
-    service.until_metric("lineway_actors_alive", &[("kind", "mux-parent")], parents);
+    let actors = parents + others.min(0.0);
+    service.until_metric("lineway_actors_alive", &[("kind", "mux-parent")], actors);
     service.until_metric("lineway_mux_children_paused", &[], 0.0);
 }
 
