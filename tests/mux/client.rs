@@ -161,7 +161,7 @@ fn mux_m20_what_has_come_is_delivered_when_the_parent_is_lost() {
     // Half a frame at the end, which is lost.
     peer.send_bytes(&data(1, "never whole").bytes()[..12]);
     let labels = [("node", "mux"), ("direction", "downstream")];
-    let all = f64::from(4 * 5 << 20);
+    let all = f64::from(4 * (5 << 20));
     service.until_metric("lineway_mux_payload_bytes_total", &labels, all);
     drop(peer);
     service.until_metric("lineway_lines_open", &[("kind", "parent")], 0.0);

@@ -94,7 +94,8 @@ fn mux_m24_a_reader_that_comes_back_in_time_loses_nothing() {
         let mut stalled = stalled.recv().expect("it is connected");
         assert!(read_all(&mut stalled) == wanted[1..], "all of it, in order");
         let peer = sent.join().expect("all was sent");
-        let frames: Vec<_> = (0..).map(|_| peer.frame()).take_while(|f| f.cid == 1).collect();
+        let frames: Vec<_> =
+            std::iter::from_fn(|| Some(peer.frame()).filter(|f| f.cid == 1)).collect();
         assert!(frames.iter().all(|frame| frame.flags != CLOSE), "{frames:?}");
     });
     assert!(service.metric("lineway_mux_lost_bytes_total", &[]).total_cmp(&0.0).is_eq());
@@ -200,7 +201,9 @@ fn rates(front: &Service, busy: usize, while_: Duration) -> Vec<u64> {
         .collect();
     std::thread::sleep(while_);
     over.store(true, Relaxed);
-    workers.into_iter().for_each(|worker| worker.join().expect("it echoes"));
+    for worker in workers {
+        worker.join().expect("it echoes");
+    }
     counts.iter().map(|count| count.load(Relaxed)).collect()
 }
 
