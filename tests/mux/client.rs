@@ -210,6 +210,7 @@ fn mux_m31_a_reply_that_does_not_come_ends_the_child() {
     peer.expect([close(1)]);
     assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
     ended(&mut client);
+    drop(client);
     closed(&service, "mux", "half-close-timeout", 1);
     // A reset ends it at once.
     let mut client = opened(&service, &peer, 2);
@@ -283,6 +284,7 @@ fn mux_m14_a_far_side_that_is_not_there_ends_clients_after_parent_retry() {
         let took = begun.elapsed();
         let least = Duration::from_millis(retry);
         assert!((least..least + Duration::from_secs(1)).contains(&took), "{retry}: {took:?}");
+        drop(clients);
         closed(&service, "mux", "parent-failed", 10);
         no_child_left(&service);
         parents(&service, "mux", 0);
@@ -348,6 +350,7 @@ fn case_t12_a_close_of_the_server_reaches_the_client_within_a_second() {
     peer.send([close(1)]);
     ended(&mut client);
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    drop(client);
     no_child_left(&service);
 }
 

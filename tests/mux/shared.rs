@@ -60,6 +60,7 @@ fn mux_m14_a_race_that_fails_behind_a_parent_is_tried_again_as_well() {
     ended(&mut client);
     let took = begun.elapsed();
     assert!((500..2500).contains(&took.as_millis()), "{took:?}");
+    drop(client);
     closed(&service, "mux", "parent-failed", 1);
     assert!(service.metric("lineway_mux_parent_retries_total", &[]) >= 1.0);
     no_child_left(&service);
