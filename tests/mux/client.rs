@@ -161,7 +161,7 @@ fn mux_m20_what_has_come_is_delivered_when_the_parent_is_lost() {
     // Half a frame at the end, which is lost.
     peer.send_bytes(&data(1, "never whole").bytes()[..12]);
     let labels = [("node", "mux"), ("direction", "downstream")];
-    let all = f64::from(4 * 5 << 20);
+    let all = f64::from(4 * (5 << 20));
     service.until_metric("lineway_mux_payload_bytes_total", &labels, all);
     drop(peer);
     service.until_metric("lineway_lines_open", &[("kind", "parent")], 0.0);
@@ -210,6 +210,7 @@ fn mux_m31_a_reply_that_does_not_come_ends_the_child() {
     peer.expect([close(1)]);
     assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
     ended(&mut client);
+    drop(client);
     closed(&service, "mux", "half-close-timeout", 1);
     // A reset ends it at once.
     let mut client = opened(&service, &peer, 2);
@@ -283,6 +284,7 @@ fn mux_m14_a_far_side_that_is_not_there_ends_clients_after_parent_retry() {
         let took = begun.elapsed();
         let least = Duration::from_millis(retry);
         assert!((least..least + Duration::from_secs(1)).contains(&took), "{retry}: {took:?}");
+        drop(clients);
         closed(&service, "mux", "parent-failed", 10);
         no_child_left(&service);
         parents(&service, "mux", 0);
@@ -348,6 +350,7 @@ fn case_t12_a_close_of_the_server_reaches_the_client_within_a_second() {
     peer.send([close(1)]);
     ended(&mut client);
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    drop(client);
     no_child_left(&service);
 }
 

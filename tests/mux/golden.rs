@@ -44,7 +44,9 @@ fn add(children: &mut Children, frame: &Frame) {
 
 fn by_child(frames: &[Frame]) -> Children {
     let mut children = Children::new();
-    frames.iter().for_each(|frame| add(&mut children, frame));
+    for frame in frames {
+        add(&mut children, frame);
+    }
     children
 }
 

@@ -6,10 +6,15 @@ mod common;
 mod client;
 mod far;
 mod golden;
+mod pair;
 mod parents;
 mod server;
+mod shared;
+mod stall;
 
 use std::net::SocketAddr;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use common::{Service, connector, end, listener};
 
@@ -90,7 +95,8 @@ fn no_child_left(service: &Service) {
     no_line_left_but(service, 0.0);
 }
 
-/// The same where so many lines stand besides the parents.
+/// The same where so many lines stand besides the parents; less than none where both ends of a
+/// parent are one line.
 #[track_caller]
 fn no_line_left_but(service: &Service, others: f64) {
     for metric in ["lineway_mux_children_open", "lineway_mux_queued_bytes", "lineway_queued_bytes"]
@@ -99,7 +105,10 @@ fn no_line_left_but(service: &Service, others: f64) {
     }
     let parents = service.metric("lineway_mux_parents_open", &[]);
     service.until_metric("lineway_lines_open", &[], parents + others);
-    service.until_metric("lineway_actors_alive", &[("kind", "mux-parent")], parents);
+    let panics = service.metric("lineway_actor_panics_total", &[]);
+    assert!(panics.total_cmp(&0.0).is_eq(), "{panics} panics");
+    let actors = parents + others.min(0.0);
+    service.until_metric("lineway_actors_alive", &[("kind", "mux-parent")], actors);
     service.until_metric("lineway_mux_children_paused", &[], 0.0);
 }
 
@@ -109,6 +118,12 @@ fn parents(service: &Service, node: &str, count: u32) {
     service.until_metric("lineway_mux_parents_open", &[("node", node)], f64::from(count));
 }
 
+/// Lets the test itself have as many descriptors as the system allows: the usual limit is 1,024.
+fn many_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("it may");
+}
+
 /// Bytes that do not repeat soon, others for each seed.
 fn pattern(seed: u32, length: usize) -> Vec<u8> {
     let word = |at: u64| {
@@ -116,7 +131,7 @@ fn pattern(seed: u32, length: usize) -> Vec<u8> {
         (mixed ^ mixed >> 29).to_le_bytes()
     };
     let mut bytes = Vec::with_capacity(length + 8);
-    for at in 0..length as u64 / 8 + 1 {
+    for at in 0..=length as u64 / 8 {
         bytes.extend_from_slice(&word(at));
     }
     bytes.truncate(length);

@@ -251,7 +251,7 @@ fn a_parent_that_is_closed_by_hand_ends_after_the_drain_limit_at_the_latest() {
     peer.ended();
     let took = begun.elapsed();
     assert!((500..2000).contains(&took.as_millis()), "{took:?}");
-    drop(peer);
+    drop((peer, client));
     closed(&service, "mux", "admin", 1);
     no_child_left(&service);
     parents(&service, "mux", 0);

@@ -1,9 +1,7 @@
 //! The server of a mux against a client that the test plays.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::common::peers::{self, Far, Reserved, echo, finish, read, read_all, send, serve};
@@ -12,26 +10,8 @@ use crate::far::{
     FLOW_RESUME, Frame, Peer, answer, asking, close, data, fin, flow_pause, flow_resume, open,
     pieces,
 };
+use crate::stall::echo_or_stall;
 use crate::{ONE_WORKER, closed, fisher, mux_server, no_child_left, parents, pattern, server_to};
-
-/// A backend that echoes, unless the first byte is `a`: then it reads nothing more, and the test
-/// gets the connection.
-fn echo_or_stall() -> (SocketAddr, Receiver<std::net::TcpStream>) {
-    let (give, take) = channel();
-    let address = serve(move |mut stream| {
-        let mut first = [0];
-        if std::io::Read::read(&mut stream, &mut first).is_ok_and(|length| length == 1) {
-            if first == *b"a" {
-                let _ = give.send(stream);
-                return;
-            }
-            send(&mut stream, first);
-            let mut from = stream.try_clone().expect("a descriptor");
-            let _ = std::io::copy(&mut from, &mut stream);
-        }
-    });
-    (address, take)
-}
 
 /// How many frames were dropped for this reason.
 #[track_caller]
