@@ -65,7 +65,7 @@ fn mux_m21_m22_m23_a_paused_child_is_told_queued_and_drained_in_order() {
             metric(&kit, &format!("{name}{{{labels}}}"), pauses as u32);
         }
         finish(&kit, &wire, 2).await;
-        clients.iter().for_each(|client| client.end());
+        super::end_all(&clients);
         leave(&kit).await;
     });
 }
@@ -73,9 +73,9 @@ fn mux_m21_m22_m23_a_paused_child_is_told_queued_and_drained_in_order() {
 /// Each FlowPause of the first child has its FlowResume, but for the last if it is paused.
 #[track_caller]
 fn assert_in_turn(told: &[String], paused: bool) {
-    let wanted = |at: usize| if at % 2 == 0 { "flow-pause 1" } else { "flow-resume 1" };
+    let wanted = |at: usize| if at.is_multiple_of(2) { "flow-pause 1" } else { "flow-resume 1" };
     let in_turn = told.iter().enumerate().all(|(at, frame)| frame == wanted(at));
-    assert!(in_turn && !told.is_empty() && (told.len() % 2 == 1) == paused, "{told:?}");
+    assert!(in_turn && !told.is_empty() && told.len().is_multiple_of(2) != paused, "{told:?}");
 }
 
 async fn finish(kit: &Kit, wire: &Wire, children: u32) {
@@ -105,7 +105,7 @@ fn mux_m26_a_peer_that_pauses_a_child_stops_its_source_alone() {
         kit.quiet().await;
         assert_eq!(wire.frames(), ["data 1 hello"]);
         finish(&kit, &wire, 2).await;
-        clients.iter().for_each(|client| client.end());
+        super::end_all(&clients);
         leave(&kit).await;
     });
 }
@@ -142,11 +142,13 @@ fn mux_m27_a_transport_that_takes_nothing_stops_those_that_write() {
         }
         assert!(paused && ahead <= 70_000, "{ahead} bytes went before it");
         assert!(got == bytes(2_000_000), "{}", got.len());
-        clients.iter().for_each(|client| client.open_window());
+        for client in &clients {
+            client.open_window();
+        }
         kit.quiet().await;
         assert_eq!(clients[2].take(), bytes(900_000));
         finish(&kit, &wire, 3).await;
-        clients.iter().for_each(|client| client.end());
+        super::end_all(&clients);
         leave(&kit).await;
     });
 }
@@ -271,12 +273,12 @@ fn mux_m25_all_queues_together_and_nobody_drains() {
         assert_eq!(wire.frames(), ["close 3"], "the largest");
         wire.peer.end();
         kit.quiet().await;
-        for at in 0..3 {
+        for (at, sent) in SENT.into_iter().enumerate() {
             let backend = kit.dials.peer(at);
             backend.open_window();
             kit.quiet().await;
             if at < 2 {
-                assert!(backend.take() == bytes(SENT[at]), "{at}");
+                assert!(backend.take() == bytes(sent), "{at}");
             }
             assert!(backend.is_shut_down());
             backend.end();

@@ -102,9 +102,9 @@ fn mux_a_child_that_panics_gives_its_credit_back_and_its_neighbours_go_on() {
         kit.quiet().await;
         let mut wire = Wire::dialled(&kit, 0);
         wire.peer.window(1000);
-        clients[0].offer(&[1; 600_000]);
+        clients[0].offer(&super::bytes(600_000));
         clients[0].window(0);
-        wire.data(1, &[2; 600_000]);
+        wire.data(1, &super::bytes(600_000));
         kit.quiet().await;
         clients[0].open_window();
         clients[0].explode();

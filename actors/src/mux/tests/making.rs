@@ -117,7 +117,7 @@ fn mux_m14_children_without_open_survive_the_loss_of_their_parent_and_count_from
         let mut wire = Wire::dialled(&kit, 0);
         assert_eq!(wire.frames(), ["open+ 1"]);
         wire.peer.window(0);
-        first.offer(&[7; 100_000]);
+        first.offer(&super::bytes(100_000));
         kit.quiet().await;
         let waiting = open(&kit, &chain, 2);
         waiting[0].offer(b"zero");

@@ -156,13 +156,6 @@ impl Wire {
         }
         frames
     }
-
-    /// The payload of one child in the frames that came; the others are dropped.
-    fn payload(&mut self, cid: u32) -> Vec<u8> {
-        let frames = self.raw();
-        let of_child = frames.into_iter().filter(|(header, _)| header.cid == cid);
-        of_child.flat_map(|(_, payload)| payload).collect()
-    }
 }
 
 fn data(cid: u32, payload: &[u8]) -> Vec<u8> {
@@ -184,6 +177,13 @@ fn text(header: Header, payload: &[u8]) -> String {
 /// Opens so many lines, whose clients the test plays.
 fn open(kit: &Kit, chain: &Rc<Chain>, count: usize) -> Vec<Peer> {
     (0..count).map(|_| kit.open(chain).1).collect()
+}
+
+/// Everybody ends what they send.
+fn end_all(peers: &[Peer]) {
+    for peer in peers {
+        peer.end();
+    }
 }
 
 /// An accepted parent, whose near end the test plays.
