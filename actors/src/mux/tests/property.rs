@@ -199,7 +199,7 @@ fn delivered(pair: &Pair) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn mux_any_interleaving_delivers_every_byte_once_in_order_and_ends_every_child_once(
         mode in mode(),
