@@ -91,8 +91,10 @@ impl ChildLine {
         }
         if proved && !*over && turn.is_pending() && self.line.carries() {
             // What a parent says to it is for the main line from here on.
-            if let Some(home) = self.line.lives_on_parent().then(|| worker.home(maker.line)) {
-                home.iter().for_each(|home| self.line.move_home(home));
+            if self.line.lives_on_parent()
+                && let Some(home) = worker.home(maker.line)
+            {
+                self.line.move_home(&home);
             }
             let handover = self.line.hand_over(self.descriptor.take());
             maker.berth.replace(Some(handover));

@@ -64,6 +64,7 @@ enum State {
     /// Children wait for another transport.
     Between { mux: Box<Mux>, until: Instant },
     /// What has come for the children is still delivered (M20).
+    #[expect(clippy::vec_box, reason = "each is the end of a line before and after")]
     Draining(Vec<Box<Mux>>),
     /// Taken for a moment.
     Poisoned,
@@ -151,7 +152,9 @@ impl MuxParent {
                     }
                 }
                 State::Draining(muxes) => {
-                    muxes.iter_mut().for_each(|mux| mux.begin_turn(cx, now));
+                    for mux in muxes.iter_mut() {
+                        mux.begin_turn(cx, now);
+                    }
                     if let Some(at) = muxes.iter().position(|mux| mux.waiting_since().is_some()) {
                         // It joined while the transport was lost.
                         let mux = muxes.swap_remove(at);
@@ -202,6 +205,7 @@ impl MuxParent {
     }
 
     /// The transport is gone (M14, M20).
+    #[expect(clippy::vec_box, reason = "each is the end of a line before and after")]
     fn lost(&mut self, muxes: Vec<Box<Mux>>, reason: FinishReason) {
         let now = timers::now();
         let asked = matches!(reason, FinishReason::Admin | FinishReason::Drain);
@@ -235,6 +239,7 @@ impl MuxParent {
         self.state = State::Between { mux, until: now + backoff };
     }
 
+    #[expect(clippy::vec_box, reason = "each is the end of a line before and after")]
     fn drain(&mut self, mut muxes: Vec<Box<Mux>>) {
         if let State::Between { mux, .. } = std::mem::replace(&mut self.state, State::Poisoned) {
             muxes.push(mux);

@@ -263,8 +263,15 @@ impl Worker {
         let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker), None));
         view.set_parent(maker);
         let parts = self.parts(chain, End::Stream(Box::new(stream)), &view);
-        let child = ChildLine::of_parent(self, parts, descriptor);
         let actors = self.board.metrics.actors();
+        if chain.is_parent {
+            // A mux within a mux: the child is a parent itself.
+            let parent = MuxParent::new(self, parts, None, descriptor, None);
+            let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
+            self.enter(&view, Address::Parent(addr.clone()), chain);
+            return Some(addr.recipient());
+        }
+        let child = ChildLine::of_parent(self, parts, descriptor);
         let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
         self.enter(&view, Address::Child(addr.clone()), chain);
         Some(addr.recipient())

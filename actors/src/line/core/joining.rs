@@ -35,7 +35,7 @@ impl Line {
         if let Some(deadline) = begun {
             self.watch(DeadlineKind::Selection, deadline);
         }
-        if established {
+        if established && !self.near.is_mux() {
             self.tell_est();
         }
         let Some(outcome) = outcome else {
@@ -111,6 +111,10 @@ impl Line {
         }
         self.winner = Some(Box::new(tenure));
         self.view.set_state(LineState::Open);
+        if self.near.is_mux() {
+            // Its Opens wait for the choice: what a race that fails has got is not sent (M14, M15).
+            self.tell_est();
+        }
         for direction in Direction::ALL {
             self.mind_the_water(direction);
         }

@@ -424,3 +424,44 @@ fn a_tester_line_whose_server_is_silent_ends_at_its_timeout() {
         assert_eq!(worker.send(Control::CountLines).await, Ok(0));
     });
 }
+
+#[test]
+fn mux_a_reload_keeps_the_parents_of_what_did_not_change_and_retires_the_others() {
+    run(async |kit| {
+        let mode = |per_worker| crate::settings::MuxMode::FixedConnectionsCount { per_worker };
+        let plan = |per_worker, to| {
+            let mux = crate::settings::MuxClientSettings::new(mode(per_worker));
+            let mux = settings::node("mux", NodeSettings::MuxClient(mux), Some("out"));
+            settings::plan(vec![listener("in", 7000, "mux"), mux, connector("out", to)])
+        };
+        let (worker, arrivals) = start(&kit, &plan(1, 80));
+        let mut clients = vec![arrivals[0].connect()];
+        kit.quiet().await;
+        assert_eq!(kit.dials.len(), 1);
+        // The same, another connector behind the same MuxClient, and another MuxClient.
+        for (at, (per_worker, to, dials)) in
+            [(1, 80, 1), (1, 81, 2), (2, 81, 4)].into_iter().enumerate()
+        {
+            assert!(worker.send(install(plan(per_worker, to))).await.is_ok());
+            kit.quiet().await;
+            assert!(!kit.dials.peer(0).is_dropped(), "its children live");
+            clients.push(arrivals[0].connect());
+            kit.quiet().await;
+            assert_eq!(kit.dials.len(), dials, "{at}");
+        }
+        let open = r#"lineway_mux_parents_open{node="mux"}"#;
+        assert!((kit.metric(open) - 4.0).abs() < 0.5);
+        for (at, parent) in [(1, 0), (2, 1)] {
+            clients[0].reset();
+            clients[at].reset();
+            kit.quiet().await;
+            assert!(kit.dials.peer(parent).is_dropped(), "its last child is gone");
+        }
+        clients[3].reset();
+        kit.quiet().await;
+        assert!(!kit.dials.peer(2).is_dropped(), "the plan has it");
+        assert!(worker.send(install(settings::plan(Vec::new()))).await.is_ok());
+        kit.pass(SECOND * 3).await;
+        kit.assert_empty().await;
+    });
+}
