@@ -40,7 +40,8 @@ pub const GATHERED: usize = 16;
 #[derive(Debug, Default)]
 pub struct ByteQueue {
     first: Option<BytesMut>,
-    rest: VecDeque<BytesMut>,
+    /// What does not fit into the first; boxed, since most queues have one buffer or none.
+    rest: Option<Box<VecDeque<BytesMut>>>,
     len: usize,
 }
 
@@ -68,13 +69,22 @@ impl ByteQueue {
         if self.first.is_none() {
             self.first = Some(buffer);
         } else {
-            self.rest.push_back(buffer);
+            self.rest.get_or_insert_default().push_back(buffer);
         }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &BytesMut> {
+        self.first.iter().chain(self.rest.iter().flat_map(|rest| rest.iter()))
+    }
+
+    /// Takes the buffer that stands behind the first.
+    fn next(&mut self) -> Option<BytesMut> {
+        self.rest.as_mut()?.pop_front()
     }
 
     /// How many buffers wait.
     pub fn buffers(&self) -> usize {
-        usize::from(self.first.is_some()) + self.rest.len()
+        usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len())
     }
 
     /// Copies a few bytes to the end.
@@ -86,7 +96,7 @@ impl ByteQueue {
     /// Takes the first buffer away.
     pub fn pop(&mut self) -> Option<BytesMut> {
         let buffer = self.first.take()?;
-        self.first = self.rest.pop_front();
+        self.first = self.next();
         self.len -= buffer.len();
         Some(buffer)
     }
@@ -94,11 +104,11 @@ impl ByteQueue {
     /// A buffer at the end of the queue with room for a read: the last one, while it has some.
     /// After the read, [`Self::filled`] tells how much came.
     pub fn tail(&mut self, pool: &impl Buffers) -> &mut BytesMut {
-        let last = self.rest.back().or(self.first.as_ref());
+        let last = self.rest.as_ref().and_then(|rest| rest.back()).or(self.first.as_ref());
         if last.is_none_or(|last| last.capacity() - last.len() < LEAST_ROOM) {
             self.push_slot(pool.take());
         }
-        match self.rest.back_mut() {
+        match self.rest.as_mut().and_then(|rest| rest.back_mut()) {
             Some(last) => last,
             None => self.first.get_or_insert_with(BytesMut::new),
         }
@@ -108,11 +118,13 @@ impl ByteQueue {
     pub fn filled(&mut self, bytes: usize, pool: &impl Buffers) {
         self.len += bytes;
         if bytes == 0 {
-            let unused = match self.rest.back() {
+            let rest = self.rest.as_mut();
+            let unused = match rest.as_ref().and_then(|rest| rest.back()) {
                 Some(last) => last.is_empty(),
                 None => self.first.as_ref().is_some_and(BytesMut::is_empty),
             };
-            if unused && let Some(buffer) = self.rest.pop_back().or_else(|| self.first.take()) {
+            let last = |rest: &mut Box<VecDeque<_>>| rest.pop_back();
+            if unused && let Some(buffer) = rest.and_then(last).or_else(|| self.first.take()) {
                 pool.give(buffer);
             }
         }
@@ -125,13 +137,13 @@ impl ByteQueue {
 
     /// True when all that waits stands in one buffer.
     pub fn is_single(&self) -> bool {
-        self.rest.is_empty()
+        self.rest.as_ref().is_none_or(|rest| rest.is_empty())
     }
 
     /// The first buffers as slices of one gathered write. Gives how many were filled in.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
-        for (slot, buffer) in slices.iter_mut().zip(self.first.iter().chain(&self.rest)) {
+        for (slot, buffer) in slices.iter_mut().zip(self.iter()) {
             *slot = IoSlice::new(buffer);
             filled += 1;
         }
@@ -148,13 +160,13 @@ impl ByteQueue {
                 return;
             }
             bytes -= first.len();
-            let next = self.rest.pop_front();
+            let next = self.next();
             if let Some(emptied) = std::mem::replace(&mut self.first, next) {
                 pool.give(emptied);
             }
         }
-        if self.rest.capacity() > GATHERED {
-            self.rest = VecDeque::new();
+        if self.rest.as_ref().is_some_and(|rest| rest.capacity() > GATHERED) {
+            self.rest = None;
         }
     }
 
@@ -172,7 +184,7 @@ impl ByteQueue {
         if let Some(first) = self.head().first_chunk() {
             return Some(*first);
         }
-        let waiting = self.first.iter().chain(&self.rest).flat_map(|buffer| buffer.iter());
+        let waiting = self.iter().flat_map(|buffer| buffer.iter());
         for (byte, waits) in bytes.iter_mut().zip(waiting) {
             *byte = *waits;
         }
@@ -203,7 +215,7 @@ impl ByteQueue {
 
     fn copy_in(&mut self, bytes: &[u8]) {
         self.len += bytes.len();
-        let last = self.rest.back_mut().or(self.first.as_mut());
+        let last = self.rest.as_mut().and_then(|rest| rest.back_mut()).or(self.first.as_mut());
         let fits = |last: &&mut BytesMut| {
             last.capacity() - last.len() >= bytes.len() || last.len() + bytes.len() <= SHORT
         };
@@ -226,7 +238,7 @@ mod tests {
     use super::{ByteQueue, BytesMut, SHORT, Unpooled};
 
     fn all(queue: &ByteQueue) -> Vec<u8> {
-        queue.first.iter().chain(&queue.rest).flat_map(|b| b.iter().copied()).collect()
+        queue.iter().flat_map(|b| b.iter().copied()).collect()
     }
 
     #[test]
@@ -263,14 +275,14 @@ mod tests {
         let long: Vec<u8> = (0..2 * SHORT).map(|i| i as u8).collect();
         queue.push(BytesMut::from("abc"));
         queue.push(BytesMut::from(long.as_slice()));
-        let at = queue.rest[0].as_ptr();
+        let at = queue.iter().nth(1).unwrap().as_ptr();
         let mut moved = ByteQueue::default();
         assert_eq!(queue.peek::<4>(), Some([b'a', b'b', b'c', 0]));
         queue.move_front(1, &mut moved, &pool);
         queue.move_front(2 + SHORT, &mut moved, &pool);
         queue.move_front(5, &mut moved, &pool);
         assert_eq!((moved.len(), queue.len()), (8 + SHORT, SHORT - 5));
-        assert_eq!(moved.rest[0].as_ptr(), at, "not copied");
+        assert_eq!(moved.iter().nth(1).unwrap().as_ptr(), at, "not copied");
         let whole = [b"abc", &long[..SHORT + 5]].concat();
         assert_eq!(all(&moved), whole);
         assert_eq!(all(&queue), &long[SHORT + 5..]);

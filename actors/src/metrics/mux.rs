@@ -114,6 +114,9 @@ impl ParentMetrics {
 
     /// Counts what passed since this was called last.
     pub fn count(&mut self, counts: &Counts) {
+        if *counts == Counts::default() {
+            return;
+        }
         let ended: u64 = counts.ended.iter().sum();
         self.children = (self.children + counts.opened).saturating_sub(ended);
         let Some(mux) = &self.node.mux else {

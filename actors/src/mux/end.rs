@@ -41,6 +41,8 @@ pub struct Mux {
     /// An operator closes the parent.
     draining: bool,
     metrics: ParentMetrics,
+    /// The time of this turn.
+    now: Instant,
     /// What others may see of it.
     view: Arc<MuxView>,
 }
@@ -101,6 +103,7 @@ impl Mux {
             ended: false,
             draining: false,
             metrics: node.metrics.mux_parent(),
+            now: timers::now(),
             view: Arc::new(MuxView::new(Arc::clone(&node.plan.name), mode)),
         };
         mux.publish();
@@ -138,6 +141,7 @@ impl Mux {
 
     /// What happens before bytes move: times that are over, and room that children have again.
     pub(crate) fn begin_turn(&mut self, cx: &Context<'_>, now: Instant) {
+        self.now = now;
         self.returns.wait(cx.waker());
         for key in self.returns.take() {
             self.core.has_room(key);
@@ -182,7 +186,7 @@ impl Mux {
             return Poll::Ready(0);
         }
         let given = self.core.transmit(queue, &self.worker.pool);
-        self.dispatch(timers::now());
+        self.dispatch(self.now);
         if given > 0 {
             Poll::Ready(given)
         } else if self.is_over() {
@@ -197,15 +201,15 @@ impl Mux {
         if self.home.is_none() && self.face == Face::Far {
             return Poll::Pending;
         }
-        let now = timers::now();
+        let now = self.now;
         let mut taken = 0;
         loop {
             let more = self.core.receive(now, queue, &self.worker.pool);
-            taken += more;
-            self.dispatch(now);
             if more == 0 {
                 return if taken > 0 { Poll::Ready(taken) } else { Poll::Pending };
             }
+            taken += more;
+            self.dispatch(now);
         }
     }
 
@@ -221,12 +225,12 @@ impl Mux {
 
     /// A child says something.
     pub(super) fn hear(&mut self, says: ChildSays) {
-        let (now, pool) = (timers::now(), &self.worker.pool);
+        let pool = &self.worker.pool;
         let ChildSays { key, says, .. } = says;
         match says {
             ChildWord::Join(joining) => {
                 if let Some(link) = joining.take() {
-                    self.core.join(now, key, Holder(link));
+                    self.core.join(timers::now(), key, Holder(link));
                 }
             }
             ChildWord::Payload(batch) => {
@@ -240,8 +244,8 @@ impl Mux {
             }
             ChildWord::Pause => self.core.pause(key),
             ChildWord::Resume => self.core.resume(key),
-            ChildWord::InputEnded => self.core.input_ended(now, key),
-            ChildWord::Gone(end) => self.core.gone(now, key, end, pool),
+            ChildWord::InputEnded => self.core.input_ended(timers::now(), key),
+            ChildWord::Gone(end) => self.core.gone(timers::now(), key, end, pool),
             ChildWord::Evicted => self.core.close(key, ChildEnd::HalfCloseLimit, false, pool),
         }
     }
@@ -323,7 +327,7 @@ impl Mux {
                 }
             }
             let Some(event) = self.core.poll_event() else {
-                return self.publish();
+                return;
             };
             self.event(now, event);
         }
@@ -382,7 +386,7 @@ impl Mux {
     }
 
     /// Tells others what passed and what holds, once for each turn and more.
-    fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         self.metrics.count(&self.core.take_counts());
         let (cids_leased, cids_used) = match self.core.cids() {
             Some(cids) => (cids.leased(), cids.used()),
@@ -413,6 +417,7 @@ impl Drop for Mux {
     fn drop(&mut self) {
         // Not drained before: its actor panicked, or its runtime ends.
         self.end_children(ChildEnd::Panic);
+        self.publish();
         if let Some(membership) = &self.membership {
             membership.let_go();
         }

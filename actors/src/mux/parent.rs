@@ -324,7 +324,9 @@ impl ActorFuture<MuxParent> for Pump {
         ctx: &mut Context<MuxParent>,
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        std::task::ready!(actor.turn(ctx, cx));
+        let turn = actor.turn(ctx, cx);
+        actor.muxes().for_each(Mux::publish);
+        std::task::ready!(turn);
         ctx.stop();
         Poll::Ready(())
     }

@@ -1,5 +1,7 @@
 //! One child of a parent: what waits for it, what waits of it, and how its two directions end.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
 use super::reason::ChildEnd;
@@ -8,6 +10,30 @@ use crate::queue::ByteQueue;
 /// Names one child at its parent, on this side of the wire; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChildKey(pub u64);
+
+/// Spreads keys over a table. They are this side's own numbers, so that no peer can choose them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Fibonacci hashing; the table looks at both ends of the result.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    }
+}
+
+/// A table by the keys of children.
+pub(super) type ByKey<V> = HashMap<ChildKey, V, BuildHasherDefault<KeyHasher>>;
 
 /// Whoever has a child: the line behind or before it.
 pub trait Owner {

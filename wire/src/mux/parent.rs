@@ -10,7 +10,7 @@ mod turns;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::child::{Child, ChildKey, Inward, Outward, Owed, Owner, Wire};
+use super::child::{ByKey, Child, ChildKey, Inward, Outward, Owed, Owner, Wire};
 use super::cids::Cids;
 use super::reason::{ChildEnd, Dropped, FrameKind, ParentPause};
 use crate::line::PauseReason;
@@ -122,7 +122,7 @@ pub const MOST_CONTROL: usize = 4096;
 pub struct Parent<T> {
     side: Side,
     limits: Limits,
-    children: HashMap<ChildKey, Child<T>>,
+    children: ByKey<Child<T>>,
     cids: HashMap<u32, ChildKey>,
     next_key: u64,
     /// The transport is up (`Est`).
@@ -163,7 +163,7 @@ impl<T: Owner> Parent<T> {
         Self {
             side,
             limits,
-            children: HashMap::new(),
+            children: ByKey::default(),
             cids: HashMap::new(),
             next_key: 0,
             up: false,
