@@ -85,6 +85,15 @@ pub struct Line {
     winner: Option<Box<Tenure>>,
 }
 
+/// What came of one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// Bytes moved.
+    moved: bool,
+    /// Another round may move more.
+    more: bool,
+}
+
 /// A deadline that the supervisor keeps for the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Deadline {
@@ -215,7 +224,7 @@ impl Line {
         self.far.begin_turn(cx, now);
         if matches!(self.far, End::Dialing(_)) && self.over.is_none() {
             // What the client sent at once leaves with the end of the handshake.
-            if self.drive(Direction::Upstream, cx) {
+            if self.drive(Direction::Upstream, cx).moved {
                 self.moved(now);
             }
         }
@@ -318,12 +327,22 @@ impl Line {
     }
 
     fn round(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        let up = self.drive(Direction::Upstream, cx);
-        let down = self.drive(Direction::Downstream, cx);
-        if up || down {
+        // What a client's parent hears may be answered in this very round.
+        let order = if self.near.is_mux() {
+            [Direction::Downstream, Direction::Upstream]
+        } else {
+            Direction::ALL
+        };
+        let mut round = Round::default();
+        for direction in order {
+            let driven = self.drive(direction, cx);
+            round.moved |= driven.moved;
+            round.more |= driven.more;
+        }
+        if round.moved {
             self.moved(now);
         }
-        up || down
+        round.more
     }
 
     fn moved(&mut self, now: Instant) {
@@ -333,14 +352,38 @@ impl Line {
         }
     }
 
-    /// One round in one direction; true if bytes moved.
-    fn drive(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let wrote = self.write(direction, cx);
-        let read = self.read(direction, cx);
-        let moved = if read { self.write(direction, cx) || wrote || read } else { wrote };
+    /// One round in one direction.
+    fn drive(&mut self, direction: Direction, cx: &mut Context<'_>) -> Round {
+        let stood = self.flows[direction as usize].paused.paused();
+        let mut wrote = self.write(direction, cx);
+        let mut read = self.read(direction, cx);
+        let mut more = false;
+        if read {
+            wrote |= self.write(direction, cx);
+            let flow = &self.flows[direction as usize];
+            if self.moves_through() && flow.water.room(flow.queue.len()) > 0 {
+                // There is rarely more; and whoever is to be woken by more has to have asked.
+                more = self.read(direction, cx);
+                read |= more;
+            } else {
+                more = true;
+            }
+        }
         self.mind_the_water(direction);
         self.pass_end(direction, cx);
-        moved
+        let flow = &self.flows[direction as usize];
+        more |= wrote && (!flow.queue.is_empty() || !self.moves_through());
+        more |= stood && !flow.paused.paused();
+        Round { moved: wrote || read, more }
+    }
+
+    /// True when bytes only pass through: what moves in one direction makes nothing for the other.
+    fn moves_through(&self) -> bool {
+        let passes = |end: &End| matches!(end, End::Socket(_) | End::Stream(_));
+        let mux = |end: &End| end.is_mux();
+        self.stages.is_empty()
+            && ((passes(&self.near) && (passes(&self.far) || mux(&self.far)))
+                || (mux(&self.near) && passes(&self.far)))
     }
 
     fn write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
