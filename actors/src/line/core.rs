@@ -360,8 +360,7 @@ impl Line {
         let mut more = false;
         if read {
             wrote |= self.write(direction, cx);
-            let flow = &self.flows[direction as usize];
-            if self.moves_through() && flow.water.room(flow.queue.len()) > 0 {
+            if self.moves_through() && self.flows[direction as usize].queue.is_empty() {
                 // There is rarely more; and whoever is to be woken by more has to have asked.
                 more = self.read(direction, cx);
                 read |= more;
@@ -500,6 +499,10 @@ impl Line {
             Direction::Upstream => &self.far,
             Direction::Downstream => &self.near,
         };
+        if sink.has_queue() && !flow.queue.is_empty() {
+            // Its own queue is full, which is all that may wait: what stands about gets cold.
+            return self.hold(direction);
+        }
         let _: Option<Edge> = flow.water.level(flow.queue.len());
         if flow.water.is_stopped() || sink.stops_reading() {
             if !flow.paused.holds(PauseReason::Queue) {

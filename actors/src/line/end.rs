@@ -72,6 +72,11 @@ impl End {
         self.is_up() || matches!(self, Self::Stream(_))
     }
 
+    /// True where bytes wait behind the end as well, within bounds of its own.
+    pub const fn has_queue(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
     /// Bytes that the end took and its transport has not.
     pub fn unsent(&self) -> usize {
         match self {

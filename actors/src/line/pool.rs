@@ -9,7 +9,7 @@ use lineway_wire::queue::Buffers;
 pub(super) const BUFFER: usize = 64 * 1024;
 
 /// How many unused buffers a worker keeps.
-const KEPT: usize = 64;
+const KEPT: usize = 16;
 
 /// Read buffers of one worker: an idle line holds none, and a payload in steady state allocates
 /// none.

@@ -13,7 +13,7 @@ use lineway_wire::queue::ByteQueue;
 use crate::messages::{Face, ParentSays, ParentWord};
 
 /// Bytes that may be under way in one direction between a child and its parent.
-pub(super) const MOST_BYTES: usize = 256 * 1024;
+pub(super) const MOST_BYTES: usize = 128 * 1024;
 
 /// Buffers that may be.
 pub(super) const MOST_BUFFERS: usize = 256;
