@@ -119,8 +119,10 @@ impl End {
 
     /// The other end of the line broke.
     pub fn other_end_broke(&mut self) {
-        if let Self::Stream(stream) = self {
-            stream.other_end_broke();
+        match self {
+            Self::Stream(stream) => stream.other_end_broke(),
+            Self::Mux(mux) => mux.other_end_broke(),
+            _ => {}
         }
     }
 

@@ -88,6 +88,11 @@ impl Returns {
 
     fn has_room(&self, key: ChildKey) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        self.wake();
+    }
+
+    /// The parent gets another turn.
+    pub fn wake(&self) {
         self.parent.wake();
     }
 }

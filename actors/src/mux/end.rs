@@ -218,6 +218,12 @@ impl Mux {
         self.ended = true;
     }
 
+    /// The transport takes no frame any more. It may be read again, which nobody else wakes it for.
+    pub(crate) fn other_end_broke(&mut self) {
+        self.core.mute();
+        self.returns.wake();
+    }
+
     /// True while the transport is not to be read (M24, M25, M32).
     pub(crate) const fn stops_reading(&self) -> bool {
         self.core.stops_reading().is_some()

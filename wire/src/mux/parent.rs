@@ -131,6 +131,8 @@ pub struct Parent<T> {
     blocked: bool,
     /// The transport is gone (M20).
     lost: bool,
+    /// The transport takes nothing any more, and what came by it is still read.
+    muted: bool,
     /// No child is taken any more (M11, M12).
     exhausted: bool,
     /// The peer understands half-closes (M30).
@@ -169,6 +171,7 @@ impl<T: Owner> Parent<T> {
             up: false,
             blocked: false,
             lost: false,
+            muted: false,
             exhausted: false,
             agreed: false,
             waiting: BTreeSet::new(),
@@ -301,9 +304,23 @@ impl<T: Owner> Parent<T> {
         self.waiting.len()
     }
 
+    /// The transport takes nothing any more. Frames that nobody can send keep nothing from being
+    /// read: the end of the transport stands behind what is left to read (M20, M32).
+    pub fn mute(&mut self) {
+        self.muted = true;
+        self.refused.clear();
+        self.judge_reading();
+    }
+
+    /// True while too many control frames wait (M32).
+    fn is_control_full(&self) -> bool {
+        !self.muted && self.owed + self.refused.len() > MOST_CONTROL
+    }
+
     /// Another transport is on its way, for the children that wait (M14).
     pub fn again(&mut self) {
         self.lost = false;
+        self.muted = false;
         if std::mem::take(&mut self.agreed) {
             // Whose end of input waited for its Open waits for another agreement (M30).
             for key in &self.waiting {

@@ -86,6 +86,26 @@ fn mux_m32_an_open_beyond_the_limit_gets_close_and_dials_nothing() {
 }
 
 #[test]
+fn mux_m32_a_peer_that_broke_ends_its_parent_though_control_frames_wait() {
+    run(async |kit| {
+        let (_, wire) = accept(&kit, &far(&kit, server_with(|mux| mux.max_children = 1)));
+        wire.peer.window(0);
+        for cid in 0..30_000 {
+            wire.send(FrameKind::Open, cid);
+        }
+        kit.reported().await;
+        assert!(wire.peer.offered() > 0, "it is not read");
+        wire.peer.refuse_writes();
+        wire.peer.end();
+        kit.quiet().await;
+        assert!(kit.dials.peer(0).is_shut_down(), "its child is over");
+        kit.assert_empty().await;
+        ended(&kit, "demux", "max-children", 29_999);
+        ended(&kit, "demux", "parent-lost", 1);
+    });
+}
+
+#[test]
 fn mux_m05_frames_without_a_meaning_are_dropped_and_the_parent_lives_on() {
     run(async |kit| {
         let (_, mut wire) = accept(&kit, &far(&kit, server()));

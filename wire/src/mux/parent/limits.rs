@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::{Event, MOST_CONTROL, Parent};
+use super::{Event, Parent};
 use crate::mux::child::{ChildKey, Inward, Outward, Owed, Owner};
 use crate::mux::reason::{ChildEnd, ParentPause};
 use crate::queue::Buffers;
@@ -135,7 +135,7 @@ impl<T: Owner> Parent<T> {
             Some(ParentPause::ChildBuffer)
         } else if self.stalls.parent.is_some() {
             Some(ParentPause::ParentBuffer)
-        } else if self.owed + self.refused.len() > MOST_CONTROL {
+        } else if self.is_control_full() {
             Some(ParentPause::Control)
         } else {
             None

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Event, MOST_CONTROL, Parent, Side};
+use super::{Event, Parent, Side};
 use crate::line::PauseReason;
 use crate::mux::child::{Child, ChildKey, Inward, Outward, Owed, Owner, Wire};
 use crate::mux::frame::{HALF_CLOSE, HEADER_BYTES, Header};
@@ -23,7 +23,7 @@ impl<T: Owner> Parent<T> {
             input.clear(pool);
             return before;
         }
-        while self.owed + self.refused.len() <= MOST_CONTROL
+        while !self.is_control_full()
             && let Some(header) = Header::of_whole_frame(input)
         {
             input.advance(HEADER_BYTES, pool);
@@ -96,7 +96,9 @@ impl<T: Owner> Parent<T> {
             let end = if self.exhausted { ChildEnd::Drain } else { ChildEnd::MaxChildren };
             self.counts.opened += 1;
             self.counts.ended[end as usize] += 1;
-            self.refused.push_back(header.cid);
+            if !self.muted {
+                self.refused.push_back(header.cid);
+            }
             return false;
         }
         self.next_key += 1;

@@ -202,6 +202,24 @@ fn mux_m32_more_than_4096_control_frames_that_wait_pause_reading() {
 }
 
 #[test]
+fn mux_m32_frames_that_nobody_can_send_keep_nothing_from_being_read() {
+    let mut server = End::new(Side::Server { most: 0 }, small());
+    server.parent.established();
+    let opens = |cids: std::ops::RangeInclusive<usize>| {
+        cids.flat_map(|cid| bytes_of(&format!("open {cid}"))).collect::<Vec<_>>()
+    };
+    server.reads(&opens(1..=MOST_CONTROL + 100));
+    assert_eq!(server.parent.stops_reading(), Some(ParentPause::Control));
+    assert_eq!(server.input.len(), 99 * 8);
+    server.parent.mute();
+    assert_eq!(server.parent.stops_reading(), None);
+    server.parses();
+    server.reads(&opens(10_000..=10_000 + 2 * MOST_CONTROL));
+    assert_eq!((server.input.len(), server.parent.stops_reading()), (0, None));
+    assert!(server.sent().is_empty(), "nobody takes them");
+}
+
+#[test]
 fn mux_m32_children_that_come_and_go_leave_nothing_while_nothing_can_be_written() {
     let mut server = End::server(Limits { half_close: true, ..small() });
     server.blocks(true);
