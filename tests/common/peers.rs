@@ -224,8 +224,8 @@ fn bound(port: u16) -> Option<Socket> {
 
 /// A listening socket with a full backlog: it answers no further connection.
 pub struct Silent {
-    _listener: Socket,
-    _waiting: Vec<Socket>,
+    listener: Socket,
+    waiting: Vec<Socket>,
     /// Where it listens.
     pub address: SocketAddr,
 }
@@ -251,6 +251,16 @@ impl Silent {
             waiting.push(socket);
             assert!(waiting.len() < 16, "the backlog does not fill up");
         }
-        Self { _listener: listener, _waiting: waiting, address }
+        Self { listener, waiting, address }
+    }
+
+    /// Makes room: the listening socket, whose first connections are those of the backlog, without
+    /// a byte.
+    pub fn answers(self) -> TcpListener {
+        self.listener.listen(128).expect("it listens");
+        // Of accept, too.
+        self.listener.set_read_timeout(Some(PATIENCE)).expect("an option");
+        drop(self.waiting);
+        self.listener.into()
     }
 }

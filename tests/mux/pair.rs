@@ -242,7 +242,7 @@ fn mux_m20_a_killed_client_process_leaves_what_came_to_the_backend() {
 }
 
 #[test]
-fn case_t12_ten_thousand_refused_clients_leave_nothing_and_disturb_nobody() {
+fn case_t12_thousands_of_refused_clients_leave_nothing_and_disturb_nobody() {
     let nobody = Reserved::port();
     // One mux with two ends: what fails and what is healthy are children of one server each.
     let nodes = listener("refused", "demux", "")

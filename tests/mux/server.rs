@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::common::peers::{self, Far, Reserved, echo, finish, read, read_all, send, serve};
+use crate::common::peers::{
+    self, Far, Reserved, Silent, echo, finish, read, read_all, send, serve,
+};
 use crate::common::{Service, connector, listener};
 use crate::far::{
     FLOW_RESUME, Frame, Peer, answer, asking, close, data, fin, flow_pause, flow_resume, open,
@@ -92,6 +94,37 @@ fn case_t05_the_end_comes_behind_the_last_byte_while_the_backend_is_not_connecte
         closed(&service, "demux", "peer-closed", 1);
         no_child_left(&service);
         assert!(far.waiting().is_none(), "one connection");
+    }
+}
+
+#[test]
+fn mux_m19_m20_case_t05_the_end_comes_behind_the_last_byte_while_the_connect_is_pending() {
+    for lost in [false, true] {
+        let silent = Silent::new(([127, 0, 0, 1], 0).into());
+        // `linger-ms` begins once the backend is connected.
+        let nodes = listener("in", "demux", "")
+            + &mux_server("out", "")
+            + &connector("out", silent.address, "linger-ms = 1,");
+        let service = Service::start(&(ONE_WORKER.to_owned() + &nodes));
+        let mut peer = Peer::connect(service.at("in"));
+        let mut frames = vec![open(7), data(7, "abc")];
+        frames.extend((!lost).then(|| close(7)));
+        // A child of which nothing came is not waited for.
+        frames.extend([open(8), close(8)]);
+        peer.send(frames);
+        if lost {
+            peer.finish();
+            service.until_metric("lineway_lines_open", &[("kind", "main")], 0.0);
+        } else {
+            received(&service, "close", 2);
+        }
+        service.until_metric("lineway_lines_open", &[("kind", "child")], 1.0);
+        let backend = silent.answers();
+        let got = std::iter::repeat_with(|| read_all(&mut backend.accept().expect("one comes").0))
+            .find(|bytes| !bytes.is_empty());
+        assert_eq!(got.as_deref(), Some(&b"abc"[..]));
+        no_child_left(&service);
+        service.until_metric("lineway_lines_open", &[("kind", "child")], 0.0);
     }
 }
 

@@ -40,7 +40,11 @@ pub const GATHERED: usize = 16;
 #[derive(Debug, Default)]
 pub struct ByteQueue {
     first: Option<BytesMut>,
-    /// What does not fit into the first; boxed, since most queues have one buffer or none.
+    /// What does not fit into the first.
+    #[expect(
+        clippy::box_collection,
+        reason = "most queues have one buffer or none: they are smaller"
+    )]
     rest: Option<Box<VecDeque<BytesMut>>>,
     len: usize,
 }

@@ -50,11 +50,15 @@ impl Line {
             return;
         }
         let queued = [self.flows[0].queue.len(), self.flows[1].queue.len()];
+        // The time that the far side has to be up bounds it.
+        let mut delivers_once_up = false;
         if !self.far.is_up() {
             let waiting = queued[0] + self.stages.held() + self.far.unsent();
+            delivers_once_up = waiting > 0 && self.left_orderly();
             let cancelled = self.ends.early_end(waiting) == Some(EarlyEnd::Cancel);
             let owed = queued[1] > 0 && self.ends.delivers(Direction::Downstream);
-            if (cancelled || self.ends.closing()) && !owed {
+            let closing = self.ends.closing() && !delivers_once_up;
+            if (cancelled || closing) && !owed {
                 self.over = self.ends.over([0, 0]).or(Some(FinishReason::PeerFinished));
                 return;
             }
@@ -68,7 +72,7 @@ impl Line {
         if self.over.is_none() && self.own_limit.is_some_and(|at| now >= at) {
             self.over = Some(FinishReason::Timeout);
         }
-        if self.over.is_none() && self.ends.closing() {
+        if self.over.is_none() && self.ends.closing() && !delivers_once_up {
             let until = *self.linger_until.get_or_insert(now + self.chain.linger);
             if now >= until {
                 self.over = Some(self.ends.reason().unwrap_or(FinishReason::Timeout));
@@ -83,6 +87,16 @@ impl Line {
                 LineState::Open
             });
         }
+    }
+
+    /// True when the near end is a place on a parent that was closed, which is no reset: what came
+    /// before is delivered once the far side is up (M19, M20, L09).
+    fn left_orderly(&self) -> bool {
+        let closed = match &self.near {
+            End::Stream(stream) => stream.closed(),
+            _ => None,
+        };
+        self.ends.reason().is_none() && closed == Some(FinishReason::PeerFinished)
     }
 
     /// The source of a direction broke: nothing goes back to it (L03).
