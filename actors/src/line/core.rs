@@ -23,9 +23,9 @@ use crate::registry::{LineState, LineView};
 use crate::worker::{Worker, timers};
 use lineway_wire::queue::ByteQueue;
 
-/// Rounds of one turn, each at most one read and two writes in either direction: then other lines
+/// Rounds of one turn, each at most two reads and two writes in either direction: then other lines
 /// have theirs.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 8;
 
 /// A deadline at the supervisor is kept by the line itself this much later.
 pub(crate) const OWN_LIMIT: Duration = Duration::from_secs(1);
