@@ -25,7 +25,7 @@ use lineway_wire::queue::ByteQueue;
 
 /// Rounds of one turn, each at most two reads and two writes in either direction: then other lines
 /// have theirs.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 16;
 
 /// A deadline at the supervisor is kept by the line itself this much later.
 pub(crate) const OWN_LIMIT: Duration = Duration::from_secs(1);
