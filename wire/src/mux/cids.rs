@@ -94,10 +94,10 @@ impl Cids {
         self.used == self.most
     }
 
-    /// Counts from 1 again over what is leased, for a fresh transport in place of one that no byte
-    /// was handed to (M14).
-    pub const fn restart(&mut self) {
-        self.used = 0;
+    /// Counts from 1 again, and its leases with it: another transport is another parent to its peer
+    /// (M07, M14).
+    pub fn restart(&mut self) {
+        *self = Self::new(self.most);
     }
 }
 
@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn mux_m14_a_fresh_transport_counts_from_1_again_over_what_is_leased() {
+    fn mux_m14_a_fresh_transport_counts_from_1_again_and_asks_anew() {
         let mut cids = Cids::new(LAST_CID);
         take(&mut cids, 700);
         assert!(cids.wants());
         cids.restart();
-        assert!(!cids.wants(), "one lease is on its way");
+        assert!(!cids.wants(), "the first lease is there");
         assert!(cids.granted(1025, 2048));
         assert_eq!(cids.next(), Some(1));
         take(&mut cids, 2047);

@@ -261,8 +261,8 @@ impl<T: Owner> Parent<T> {
     }
 
     /// What passed since this was called last.
-    pub const fn take_counts(&mut self) -> Counts {
-        std::mem::replace(&mut self.counts, NO_COUNTS)
+    pub fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
     }
 
     const fn is_server(&self) -> bool {
@@ -335,8 +335,7 @@ impl<T: Owner> Parent<T> {
             }
         }
         if let Side::Client(cids) = &mut self.side {
-            // Its numbers count from 1, and its leases with them (M07).
-            *cids = Cids::new(cids.most());
+            cids.restart();
         }
     }
 
@@ -357,8 +356,17 @@ impl<T: Owner> Parent<T> {
         self.waiting.first().and_then(|key| self.children.get(key)).map(|child| child.joined)
     }
 
-    /// No frame of this child comes or goes any more.
+    /// The child is over before its time: what it has to send is lost, and nothing comes for it any
+    /// more.
     fn wire_over(&mut self, key: ChildKey, end: ChildEnd, pool: &impl Buffers) {
+        self.leave_wire(key);
+        self.drop_unsent(key, pool);
+        self.keep_no_more(key);
+        self.close_inward(key, end);
+    }
+
+    /// No frame of this child comes or goes any more.
+    fn leave_wire(&mut self, key: ChildKey) {
         let Some(child) = self.children.get_mut(&key) else {
             return;
         };
@@ -370,10 +378,7 @@ impl<T: Owner> Parent<T> {
         if std::mem::take(&mut child.told_paused) {
             self.paused -= 1;
         }
-        self.drop_unsent(key, pool);
-        self.keep_no_more(key);
         self.unwake(key);
-        self.close_inward(key, end);
     }
 
     /// Nothing comes for this child any more; what has come is still delivered.
@@ -447,19 +452,6 @@ impl<T: Owner> Parent<T> {
         }
     }
 }
-
-const NO_COUNTS: Counts = Counts {
-    sent: [0; FrameKind::ALL.len()],
-    received: [0; FrameKind::ALL.len()],
-    sent_bytes: 0,
-    received_bytes: 0,
-    dropped: [0; Dropped::ALL.len()],
-    pauses: [0; ParentPause::ALL.len()],
-    opened: 0,
-    ended: [0; ChildEnd::ALL.len()],
-    lost_bytes: 0,
-    agreed: 0,
-};
 
 #[cfg(test)]
 mod tests;

@@ -66,11 +66,11 @@ impl<T: Owner> Parent<T> {
         match kind {
             FrameKind::Open => {}
             FrameKind::Close => self.closed(key, pool),
-            FrameKind::FlowPause => self.flow_paused(key),
+            FrameKind::FlowPause => self.flow(key, true),
             FrameKind::FlowResume if header.pad == HALF_CLOSE && self.takes_agreement() => {
                 self.agreed();
             }
-            FrameKind::FlowResume => self.flow_resumed(key),
+            FrameKind::FlowResume => self.flow(key, false),
             FrameKind::Data => self.data(now, key, header, input, pool),
             FrameKind::Fin => self.fin(key),
         }
@@ -139,34 +139,22 @@ impl<T: Owner> Parent<T> {
         self.sweep(key);
     }
 
-    fn flow_paused(&mut self, key: ChildKey) {
+    /// The peer takes no more Data of this child, or takes it again (M26).
+    fn flow(&mut self, key: ChildKey, paused: bool) {
         let Some(child) = self.children.get_mut(&key) else {
             return;
         };
         if child.is_closing() {
             return self.dropped(Dropped::Closing);
         }
-        if !std::mem::replace(&mut child.peer_paused, true) {
-            if !child.left {
-                self.events.push_back(Event::Pause(key, PauseReason::Peer));
-            }
-            self.outward(key);
-        }
-    }
-
-    fn flow_resumed(&mut self, key: ChildKey) {
-        let Some(child) = self.children.get_mut(&key) else {
+        if std::mem::replace(&mut child.peer_paused, paused) == paused {
             return;
-        };
-        if child.is_closing() {
-            return self.dropped(Dropped::Closing);
         }
-        if std::mem::take(&mut child.peer_paused) {
-            if !child.left {
-                self.events.push_back(Event::Resume(key, PauseReason::Peer));
-            }
-            self.outward(key);
+        if !child.left {
+            let event = if paused { Event::Pause } else { Event::Resume };
+            self.events.push_back(event(key, PauseReason::Peer));
         }
+        self.outward(key);
     }
 
     fn data(

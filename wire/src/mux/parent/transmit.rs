@@ -133,15 +133,7 @@ impl<T: Owner> Parent<T> {
             return;
         };
         child.end.get_or_insert(ChildEnd::Finished);
-        if let Wire::Open(cid) = std::mem::replace(&mut child.wire, Wire::Over) {
-            self.cids.remove(&cid);
-        }
-        self.owed -= child.owed.count();
-        child.owed = Owed::default();
-        if std::mem::take(&mut child.told_paused) {
-            self.paused -= 1;
-        }
-        self.unwake(key);
+        self.leave_wire(key);
     }
 
     /// Opens go out with an unpaused transport alone, and with them the children's Est (M15).
