@@ -72,8 +72,12 @@ impl ChildLine {
     }
 
     /// One turn; `Ready` when the actor has nothing to do any more.
-    fn turn(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let turn = self.line.turn(cx);
+    fn turn(
+        &mut self,
+        home: impl Fn() -> Recipient<ParentSays>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        let turn = self.line.turn_at(home, cx);
         let Role::Candidate { maker, told_est, over } = &mut self.role else {
             let reason = std::task::ready!(turn);
             self.line.close(reason);
@@ -156,20 +160,9 @@ impl ActorFuture<ChildLine> for Pump {
         ctx: &mut Context<ChildLine>,
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        loop {
-            if actor.line.is_homeless() {
-                actor.line.set_home(&ctx.address().recipient());
-            }
-            match actor.turn(cx) {
-                Poll::Ready(()) => {
-                    ctx.stop();
-                    return Poll::Ready(());
-                }
-                // A place on a parent that began in this turn.
-                Poll::Pending if actor.line.is_homeless() => {}
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        std::task::ready!(actor.turn(|| ctx.address().recipient(), cx));
+        ctx.stop();
+        Poll::Ready(())
     }
 }
 

@@ -3,15 +3,14 @@
 mod ending;
 mod joining;
 mod parented;
+mod water;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use lineway_wire::line::{
-    Direction, Edge, Ends, FinishReason, Idle, PauseReason, PauseReasons, Water,
-};
+use lineway_wire::line::{Direction, Ends, FinishReason, Idle, PauseReasons, Water};
 use lineway_wire::wheel::Key;
 
 use super::chain::Chain;
@@ -293,10 +292,10 @@ impl Line {
         let early = &mut self.flows[Direction::Upstream as usize].queue;
         match dialing.poll(cx, now, early, &self.worker) {
             Poll::Ready(Ok(socket)) => {
-                if self.near.is_mux() {
-                    become_parent(&socket);
-                }
                 self.far = End::Socket(socket);
+                if self.near.is_mux() {
+                    self.far.become_parent();
+                }
                 self.disarm();
                 if matches!(self.deadline.watched, Some((DeadlineKind::Connect, _))) {
                     self.unwatch();
@@ -324,6 +323,19 @@ impl Line {
         if !std::mem::replace(&mut self.est_told, true) {
             self.near.established();
         }
+    }
+
+    /// Where bytes of this direction come from.
+    const fn source(&mut self, direction: Direction) -> &mut End {
+        match direction {
+            Direction::Upstream => &mut self.near,
+            Direction::Downstream => &mut self.far,
+        }
+    }
+
+    /// Where they go to.
+    const fn sink(&mut self, direction: Direction) -> &mut End {
+        self.source(direction.reverse())
     }
 
     fn round(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
@@ -404,10 +416,7 @@ impl Line {
                 flow.queue.clear(&self.worker.pool);
                 self.ends.sink_broke(direction);
                 self.discards |= direction == Direction::Upstream;
-                match direction {
-                    Direction::Upstream => self.near.other_end_broke(),
-                    Direction::Downstream => self.far.other_end_broke(),
-                }
+                self.source(direction).other_end_broke();
                 false
             }
             Poll::Ready(Err(EndError::Finish(reason))) => {
@@ -481,89 +490,27 @@ impl Line {
         }
     }
 
-    fn mind_the_water(&mut self, direction: Direction) {
-        let flow = &mut self.flows[direction as usize];
-        if direction == Direction::Upstream
-            && let End::Race(race) = &mut self.far
-        {
-            if race.waits(flow.queue.len(), flow.queue.buffers()).is_err() {
-                self.over.get_or_insert(FinishReason::Overflow);
-            }
-            if !flow.queue.is_empty() {
-                // C06: the first payload that waits stops its source.
-                self.hold(direction);
-            }
-            return;
-        }
-        let sink = match direction {
-            Direction::Upstream => &self.far,
-            Direction::Downstream => &self.near,
-        };
-        if sink.has_queue() && !flow.queue.is_empty() {
-            // Its own queue is full, which is all that may wait: what stands about gets cold.
-            return self.hold(direction);
-        }
-        let _: Option<Edge> = flow.water.level(flow.queue.len());
-        if flow.water.is_stopped() || sink.stops_reading() {
-            if !flow.paused.holds(PauseReason::Queue) {
-                flow.paused.pause(PauseReason::Queue);
-                self.chain.entry.metrics.paused(direction, PauseReason::Queue);
-                self.tell_source(direction, true);
-            }
-        } else if flow.paused.holds(PauseReason::Queue) {
-            flow.paused.resume(PauseReason::Queue);
-            self.tell_source(direction, false);
-        }
-    }
-
-    /// Stops the source of a direction until all that waits in it has left.
-    fn hold(&mut self, direction: Direction) {
-        let flow = &mut self.flows[direction as usize];
-        flow.water.stop_until_empty();
-        if !flow.paused.holds(PauseReason::Queue) {
-            flow.paused.pause(PauseReason::Queue);
-            self.chain.entry.metrics.paused(direction, PauseReason::Queue);
-            self.tell_source(direction, true);
-        }
-    }
-
-    /// What comes from this side is not taken at the moment, or it is again.
-    fn tell_source(&mut self, direction: Direction, paused: bool) {
-        match direction {
-            Direction::Upstream => self.near.pause(paused),
-            Direction::Downstream => self.far.pause(paused),
-        }
-    }
-
     fn pass_end(&mut self, direction: Direction, cx: &mut Context<'_>) {
         let queued = self.flows[direction as usize].queue.len();
-        let sink = match direction {
-            Direction::Upstream => &mut self.far,
-            Direction::Downstream => &mut self.near,
-        };
-        if sink.is_homeless_mux() {
+        if self.sink(direction).is_homeless_mux() {
             return;
         }
-        if sink.is_mux() && self.ends.has_ended(direction) {
+        if self.sink(direction).is_mux() && self.ends.has_ended(direction) {
             // What makes no whole frame is lost (M20).
             self.flows[direction as usize].queue.clear(&self.worker.pool);
-        } else if !self.ends.end_is_due(direction, queued) || !sink.is_up() {
+        } else if !self.ends.end_is_due(direction, queued) || !self.sink(direction).is_up() {
             return;
         }
-        let whole = self.near.is_mux() || self.far.is_mux();
-        if whole && self.ends.has_ended(direction) {
+        if self.near.is_mux() || self.far.is_mux() {
+            // A mux can not carry half of a parent.
             self.ends.finish(FinishReason::PeerFinished);
         }
-        let sink = match direction {
-            Direction::Upstream => &mut self.far,
-            Direction::Downstream => &mut self.near,
-        };
-        if self.ends.is_last(direction) && sink.ends_by_close() {
+        if self.ends.is_last(direction) && self.sink(direction).ends_by_close() {
             // Closing the socket, which comes next, says the same.
             self.ends.passed(direction);
             return;
         }
-        match sink.poll_end(cx) {
+        match self.sink(direction).poll_end(cx) {
             Poll::Ready(Ok(())) => self.ends.passed(direction),
             Poll::Ready(Err(_)) => self.ends.sink_broke(direction),
             Poll::Pending => {}
@@ -626,13 +573,6 @@ impl Line {
         if let Some((key, _)) = self.timer.take() {
             self.worker.timers.cancel(key);
         }
-    }
-}
-
-/// Without these options a parent works, and notices less.
-fn become_parent(socket: &crate::net::Socket) {
-    if let Err(error) = socket.becomes_parent() {
-        tracing::debug!(%error, "a parent's socket has not all of its options");
     }
 }
 

@@ -215,6 +215,16 @@ impl End {
         }
     }
 
+    /// The connection of a parent has options of its own (M26, T06). Without them it works, and
+    /// notices less.
+    pub fn become_parent(&self) {
+        if let Self::Socket(socket) = self
+            && let Err(error) = socket.becomes_parent()
+        {
+            tracing::debug!(%error, "a parent's socket has not all of its options");
+        }
+    }
+
     /// True for the end of a parent, which ends as a whole: a mux can not carry half of one.
     pub const fn is_mux(&self) -> bool {
         matches!(self, Self::Mux(_))

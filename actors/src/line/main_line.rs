@@ -70,21 +70,10 @@ impl ActorFuture<MainLine> for Pump {
         ctx: &mut Context<MainLine>,
         cx: &mut TaskContext<'_>,
     ) -> Poll<()> {
-        loop {
-            if actor.line.is_homeless() {
-                actor.line.set_home(&ctx.address().recipient());
-            }
-            match actor.line.turn(cx) {
-                Poll::Ready(reason) => {
-                    actor.line.close(reason);
-                    ctx.stop();
-                    return Poll::Ready(());
-                }
-                // A place on a parent that began in this turn.
-                Poll::Pending if actor.line.is_homeless() => {}
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        let turn = actor.line.turn_at(|| ctx.address().recipient(), cx);
+        actor.line.close(std::task::ready!(turn));
+        ctx.stop();
+        Poll::Ready(())
     }
 }
 

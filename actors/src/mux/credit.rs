@@ -254,11 +254,6 @@ impl Batch {
         Self { payload, link: Arc::clone(link), toward }
     }
 
-    /// The link that it came by.
-    pub fn link(&self) -> Arc<Link> {
-        Arc::clone(&self.link)
-    }
-
     /// Takes the payload; whoever does gives the credit back when it is done with it.
     pub fn take(mut self) -> ByteQueue {
         std::mem::take(&mut self.payload)

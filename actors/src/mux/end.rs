@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use actix::Addr;
-use lineway_wire::line::FinishReason;
 use lineway_wire::mux::{ChildEnd, ChildKey, Cids, Event, KeptPlace, Limits, Parent, Side};
 use lineway_wire::queue::ByteQueue;
 
@@ -116,7 +115,7 @@ impl Mux {
     }
 
     /// It is part of this actor, whose line is this.
-    pub(super) fn set_home(&mut self, home: Addr<MuxParent>, line: &LineView) {
+    pub(crate) fn set_home(&mut self, home: Addr<MuxParent>, line: &LineView) {
         self.home = Some((home, line.id));
         line.set_mux(|sides| match self.face {
             Face::Near => sides.client = Some(Arc::clone(&self.view)),
@@ -132,11 +131,6 @@ impl Mux {
     /// The far side of the transport is up.
     pub(crate) const fn established(&mut self) {
         self.core.established();
-    }
-
-    /// Children that live.
-    pub fn children(&self) -> usize {
-        self.core.len()
     }
 
     /// What happens before bytes move: times that are over, and room that children have again.
@@ -240,12 +234,9 @@ impl Mux {
                 }
             }
             ChildWord::Payload(batch) => {
-                let link = batch.link();
-                let mut payload = batch.take();
+                // A batch that nobody takes gives its credit back.
                 if self.core.owner(key).is_some() {
-                    self.core.payload(key, &mut payload, pool);
-                } else {
-                    link.give_back(Toward::Parent, payload.len(), payload.buffers());
+                    self.core.payload(key, &mut batch.take(), pool);
                 }
             }
             ChildWord::Pause => self.core.pause(key),
@@ -259,11 +250,8 @@ impl Mux {
     /// The transport is gone (M20). True if children wait for another one, none of which joined
     /// more than `retry` ago (M14).
     pub(super) fn transport_lost(&mut self, now: Instant, retry: Option<Instant>) -> bool {
-        let pool = &self.worker.pool;
-        self.core.transport_lost(pool);
-        let waits = self.gives_up(now, retry);
-        self.dispatch(now);
-        waits
+        self.core.transport_lost(&self.worker.pool);
+        self.gives_up(now, retry)
     }
 
     /// Ends children that have waited for too long. True while others wait, or are on their way.
@@ -314,7 +302,7 @@ impl Mux {
     }
 
     /// Asks for the next lease when it is time (M08).
-    pub(super) fn mind_cids(&mut self, view: &Arc<LineView>) {
+    pub(crate) fn mind_cids(&mut self, view: &Arc<LineView>) {
         if let Some(cids) = self.core.cids() {
             view.set_cids_used(cids.used());
             if cids.wants() {
@@ -436,15 +424,5 @@ impl std::fmt::Debug for Mux {
             .field("face", &self.face)
             .field("children", &self.core.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// What ends the children of a parent that was ended for this reason.
-pub(super) const fn children_end(reason: FinishReason) -> ChildEnd {
-    match reason {
-        FinishReason::Drain => ChildEnd::Drain,
-        FinishReason::Admin => ChildEnd::Admin,
-        FinishReason::Panic => ChildEnd::Panic,
-        _ => ChildEnd::ParentLost,
     }
 }

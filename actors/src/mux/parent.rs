@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use actix::fut::ActorFuture;
 use actix::prelude::*;
 use lineway_wire::line::FinishReason;
+use lineway_wire::mux::ChildEnd;
 use lineway_wire::wheel::Key;
 
-use super::end::{Mux, children_end};
+use super::end::Mux;
 use crate::descriptors::Permit;
 use crate::line::{Line, LineParts};
 use crate::listener::LineCount;
@@ -130,7 +131,7 @@ impl MuxParent {
         }
         if self.drained_until.is_some_and(|at| at <= now) {
             self.drained_until = None;
-            self.muxes().for_each(|mux| mux.end_children(lineway_wire::mux::ChildEnd::Admin));
+            self.muxes().for_each(|mux| mux.end_children(ChildEnd::Admin));
         }
         loop {
             match &mut self.state {
@@ -181,8 +182,8 @@ impl MuxParent {
             return Poll::Ready(());
         };
         let reason = loop {
-            settle_in(line, ctx);
-            match line.turn(cx) {
+            line.settle_in(|| ctx.address());
+            match line.turn_at(|| ctx.address().recipient(), cx) {
                 Poll::Ready(reason) => break reason,
                 // An end that began in this turn has no home yet.
                 Poll::Pending if line.muxes().any(|mux| mux.is_homeless()) => {}
@@ -190,8 +191,7 @@ impl MuxParent {
                     if line.is_open() {
                         self.failures = 0;
                     }
-                    let view = std::sync::Arc::clone(line.view());
-                    line.muxes().for_each(|mux| mux.mind_cids(&view));
+                    line.mind_cids();
                     let at = self.drained_until;
                     self.arm(cx, at);
                     return Poll::Pending;
@@ -217,7 +217,7 @@ impl MuxParent {
         let mut waits = None;
         for mut mux in muxes {
             if asked {
-                mux.end_children(children_end(reason));
+                mux.end_children(ChildEnd::of(reason));
             }
             if mux.transport_lost(now, retry) {
                 waits = Some(mux);
@@ -282,17 +282,6 @@ impl MuxParent {
         if let Some((key, _)) = self.timer.take() {
             self.worker.timers.cancel(key);
         }
-    }
-}
-
-/// Tells the ends of a line which actor they are part of.
-fn settle_in(line: &mut Line, ctx: &Context<MuxParent>) {
-    let view = std::sync::Arc::clone(line.view());
-    for mux in line.muxes().filter(|mux| mux.is_homeless()) {
-        mux.set_home(ctx.address(), &view);
-    }
-    if line.is_homeless() {
-        line.set_home(&ctx.address().recipient());
     }
 }
 
@@ -381,7 +370,7 @@ impl Handler<Finish> for MuxParent {
         } else if let State::Carrying(line) = &mut self.state {
             line.finish(finish.reason);
         } else {
-            self.muxes().for_each(|mux| mux.end_children(children_end(finish.reason)));
+            self.muxes().for_each(|mux| mux.end_children(ChildEnd::of(finish.reason)));
         }
     }
 }

@@ -168,21 +168,16 @@ impl Worker {
         (descriptors, count): (Option<Permit>, Option<LineCount>),
         limit: Option<(DeadlineKind, Duration)>,
     ) -> LineId {
-        let (id, _) = self.next_id();
+        let id = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Main, node, None, peer));
-        if let End::Socket(socket) = &near
-            && chain.is_parent
-            && let Err(error) = socket.becomes_parent()
-        {
-            tracing::debug!(line = %id, %error, "a parent's socket has not all of its options");
+        if chain.is_parent {
+            near.become_parent();
         }
         let parts = self.parts(chain, near, &view);
         if chain.is_parent {
             let parent = MuxParent::new(self, parts, None, descriptors, count);
-            let actors = self.board.metrics.actors();
-            let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
-            self.enter(&view, Address::Parent(addr), chain);
+            self.start_parent(parent, &view, chain);
             return id;
         }
         let mut line = MainLine::new(self, parts, descriptors, count);
@@ -197,6 +192,18 @@ impl Worker {
     fn enter(&self, view: &Arc<LineView>, addr: Address, chain: &Rc<Chain>) {
         let live = LiveLine { addr, view: Arc::clone(view), chain: Rc::clone(chain) };
         self.lines.borrow_mut().insert(view.id.number, live);
+    }
+
+    fn start_parent(
+        &self,
+        parent: MuxParent,
+        view: &Arc<LineView>,
+        chain: &Rc<Chain>,
+    ) -> Addr<MuxParent> {
+        let actors = self.board.metrics.actors();
+        let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
+        self.enter(view, Address::Parent(addr.clone()), chain);
+        addr
     }
 
     /// Starts a parent of a MuxClient (M13), whose children come by this pool.
@@ -217,15 +224,12 @@ impl Worker {
         let descriptor = self.board.descriptors.take(1);
         let mut parent = MuxParent::new(self, parts, Some(again), descriptor, None);
         parent.tell_line(line);
-        let actors = self.board.metrics.actors();
-        let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
-        self.enter(&view, Address::Parent(addr.clone()), chain);
-        addr
+        self.start_parent(parent, &view, chain)
     }
 
     /// What the line of a MuxClient's parent is made of.
     pub(crate) fn parent_parts(self: &Rc<Self>, chain: &Rc<Chain>, mut mux: Box<Mux>) -> LineParts {
-        let (id, _) = self.next_id();
+        let id = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Parent, node, None, None));
         mux.set_marks(&view);
@@ -257,24 +261,19 @@ impl Worker {
             }
             _ => None,
         };
-        let (id, _) = self.next_id();
+        let id = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let maker = stream.parent_line();
         let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker), None));
         view.set_parent(maker);
         let parts = self.parts(chain, End::Stream(Box::new(stream)), &view);
-        let actors = self.board.metrics.actors();
         if chain.is_parent {
             // A mux within a mux: the child is a parent itself.
             let parent = MuxParent::new(self, parts, None, descriptor, None);
-            let addr = spawn::start(ActorKind::MuxParent, actors, |_| parent, |_| {});
-            self.enter(&view, Address::Parent(addr.clone()), chain);
-            return Some(addr.recipient());
+            return Some(self.start_parent(parent, &view, chain).recipient());
         }
         let child = ChildLine::of_parent(self, parts, descriptor);
-        let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
-        self.enter(&view, Address::Child(addr.clone()), chain);
-        Some(addr.recipient())
+        Some(self.start_child(child, &view, chain).recipient())
     }
 
     /// Where a parent reaches this line.
@@ -304,18 +303,23 @@ impl Worker {
         maker: Maker,
         descriptor: Option<Permit>,
     ) -> Addr<ChildLine> {
-        let (id, number) = self.next_id();
+        let id = self.next_id();
         let node = Arc::clone(&chain.entry.plan.name);
         let view = Arc::new(LineView::new(id, LineKind::Child, node, Some(maker.line), None));
         let near = End::Fishing(Box::default());
         let parts = self.parts(chain, near, &view);
-        let child = ChildLine::new(self, parts, maker, descriptor);
+        self.start_child(ChildLine::new(self, parts, maker, descriptor), &view, chain)
+    }
+
+    fn start_child(
+        &self,
+        child: ChildLine,
+        view: &Arc<LineView>,
+        chain: &Rc<Chain>,
+    ) -> Addr<ChildLine> {
         let actors = self.board.metrics.actors();
         let addr = spawn::start(ActorKind::ChildLine, actors, |_| child, |_| {});
-        let live = Address::Child(addr.clone());
-        self.lines
-            .borrow_mut()
-            .insert(number, LiveLine { addr: live, view, chain: Rc::clone(chain) });
+        self.enter(view, Address::Child(addr.clone()), chain);
         addr
     }
 
@@ -324,10 +328,10 @@ impl Worker {
         self.drains.get()
     }
 
-    fn next_id(&self) -> (LineId, u64) {
+    fn next_id(&self) -> LineId {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
-        (LineId { worker: self.index, number }, number)
+        LineId { worker: self.index, number }
     }
 
     fn parts(self: &Rc<Self>, chain: &Rc<Chain>, near: End, view: &Arc<LineView>) -> LineParts {

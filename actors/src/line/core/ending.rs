@@ -102,10 +102,7 @@ impl Line {
     /// The source of a direction broke: nothing goes back to it (L03).
     pub(super) fn source_broke(&mut self, direction: Direction) {
         self.ends.source_broke(direction);
-        match direction {
-            Direction::Upstream => self.far.other_end_broke(),
-            Direction::Downstream => self.near.other_end_broke(),
-        }
+        self.sink(direction).other_end_broke();
         self.flows[direction.reverse() as usize].queue.clear(&self.worker.pool);
     }
 

@@ -1,21 +1,42 @@
 //! What a line has to do with parents: as a child of one, or as the line of one.
 
-use actix::Recipient;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use actix::{Addr, Recipient};
 use lineway_wire::line::{Direction, FinishReason};
 
-use super::{Line, become_parent};
+use super::Line;
 use crate::line::end::End;
 use crate::messages::ParentSays;
-use crate::mux::{Heard, Mux, Stream};
+use crate::mux::{Heard, Mux, MuxParent, Stream};
 
 impl Line {
     /// True until the parents on which it has a place know where to reach it.
-    pub fn is_homeless(&mut self) -> bool {
+    fn is_homeless(&mut self) -> bool {
         self.streams().any(|stream| stream.is_homeless())
     }
 
+    /// One [turn](Self::turn) of a line whose actor is reached so. Parents hear of it before bytes
+    /// move, also of a place on one that began in this very turn.
+    pub fn turn_at(
+        &mut self,
+        home: impl Fn() -> Recipient<ParentSays>,
+        cx: &mut Context<'_>,
+    ) -> Poll<FinishReason> {
+        loop {
+            if self.is_homeless() {
+                self.set_home(&home());
+            }
+            match self.turn(cx) {
+                Poll::Pending if self.is_homeless() => {}
+                turn => return turn,
+            }
+        }
+    }
+
     /// What parents say is said to this actor.
-    pub fn set_home(&mut self, home: &Recipient<ParentSays>) {
+    fn set_home(&mut self, home: &Recipient<ParentSays>) {
         let parent =
             self.streams().filter(|stream| stream.is_homeless()).fold(None, |_, stream| {
                 stream.set_home(home.clone());
@@ -44,7 +65,6 @@ impl Line {
             (_, End::Race(race)) => return race.parent_says(says),
             _ => return,
         };
-        let flow = &mut self.flows[direction as usize];
         match stream.hear(says.says) {
             Heard::Nothing => {}
             Heard::Est => {
@@ -52,13 +72,10 @@ impl Line {
                 self.established();
             }
             Heard::Pause(reason) => {
-                if !flow.paused.holds(reason) {
-                    flow.paused.pause(reason);
-                    self.chain.entry.metrics.paused(direction, reason);
-                }
+                self.stop(direction, reason);
             }
             Heard::Resume(reason) => {
-                flow.paused.resume(reason);
+                self.flows[direction as usize].paused.resume(reason);
             }
             Heard::Closed => self.stream_closed(direction),
         }
@@ -73,18 +90,17 @@ impl Line {
 
     /// A winner's far end is here: what was said to it holds for this line.
     pub(super) fn move_in(&mut self) {
-        let is_mux = self.near.is_mux();
-        match &mut self.far {
-            End::Socket(socket) if is_mux => become_parent(socket),
-            End::Stream(stream) => {
-                let (stopped, closed) = (stream.stopped(), stream.closed().is_some());
-                self.view.set_parent(stream.parent_line());
-                self.flows[Direction::Upstream as usize].paused.add(stopped);
-                if closed {
-                    self.stream_closed(Direction::Upstream);
-                }
-            }
-            _ => {}
+        if self.near.is_mux() {
+            self.far.become_parent();
+        }
+        let End::Stream(stream) = &mut self.far else {
+            return;
+        };
+        let (stopped, closed) = (stream.stopped(), stream.closed().is_some());
+        self.view.set_parent(stream.parent_line());
+        self.flows[Direction::Upstream as usize].paused.add(stopped);
+        if closed {
+            self.stream_closed(Direction::Upstream);
         }
     }
 
@@ -116,16 +132,28 @@ impl Line {
     /// Takes these ends away, from a line that is over.
     pub fn take_muxes(&mut self) -> Vec<Box<Mux>> {
         let ends = [&mut self.near, &mut self.far];
-        let taken = ends.into_iter().filter_map(|end| {
-            if !end.is_mux() {
-                return None;
-            }
-            match std::mem::replace(end, End::Waiting) {
-                End::Mux(mux) => Some(mux),
-                _ => None,
+        let taken = ends.into_iter().filter_map(|end| match std::mem::replace(end, End::Waiting) {
+            End::Mux(mux) => Some(mux),
+            other => {
+                *end = other;
+                None
             }
         });
         taken.collect()
+    }
+
+    /// Tells the ends where children stand which actor they are part of.
+    pub fn settle_in(&mut self, home: impl Fn() -> Addr<MuxParent>) {
+        let view = Arc::clone(&self.view);
+        for mux in self.muxes().filter(|mux| mux.is_homeless()) {
+            mux.set_home(home(), &view);
+        }
+    }
+
+    /// Asks for leases of cids that run short (M08).
+    pub fn mind_cids(&mut self) {
+        let view = Arc::clone(&self.view);
+        self.muxes().for_each(|mux| mux.mind_cids(&view));
     }
 
     /// True when the far side is up.
