@@ -24,3 +24,8 @@ pub use kit::Kit;
 pub use kit::run;
 pub use network::{Dials, Outcome};
 pub use socket::{Peer, socket};
+
+/// Some bytes that are not all alike.
+pub fn bytes(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i * 31 % 251) as u8).collect()
+}

@@ -55,6 +55,21 @@ pub fn connector_to(host: Host, to: u16) -> NodeSettings {
     })
 }
 
+/// The same listener or connector without idle times, so that a test sees the limits of the nodes
+/// behind and before it.
+pub fn patient(mut settings: NodeSettings) -> NodeSettings {
+    const OFF: Millis = Millis::new(0);
+    match &mut settings {
+        NodeSettings::TcpListener(listener) => {
+            listener.initial_idle_timeout = OFF;
+            listener.active_idle_timeout = OFF;
+        }
+        NodeSettings::TcpConnector(connector) => connector.idle_timeout = OFF,
+        _ => {}
+    }
+    settings
+}
+
 /// A tester with every default, but that it does not end the process.
 pub fn tester() -> TesterSettings {
     TesterSettings { chunk_count: 11, timeout: Millis::new(30_000), terminate: false, lines: 1 }

@@ -82,4 +82,4 @@ impl Lessees {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -15,25 +15,16 @@ use lineway_wire::units::Millis;
 use crate::line::Chain;
 use crate::registry::LineId;
 use crate::settings::{FisherClientSettings, FisherServerSettings, NodePlan, NodeSettings};
-use crate::testkit::{Kit, Peer, settings};
+use crate::testkit::{Kit, Peer, bytes, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 const PROBE: &[u8] = b"FISH?";
 const PROOF: &[u8] = b"FISH!";
 
-/// Some bytes that are not all alike.
-fn bytes(n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i * 31 % 251) as u8).collect()
-}
-
 /// A listener `in` that has no idle time, so that a test sees the fisher's own limits.
 fn entry() -> NodePlan {
-    let mut entry = settings::listener(([192, 0, 2, 9], 7000).into());
-    if let NodeSettings::TcpListener(entry) = &mut entry {
-        entry.initial_idle_timeout = Millis::new(0);
-        entry.active_idle_timeout = Millis::new(0);
-    }
+    let entry = settings::patient(settings::listener(([192, 0, 2, 9], 7000).into()));
     settings::node("in", entry, Some("fish"))
 }
 

@@ -15,14 +15,9 @@ use lineway_wire::units::{ByteCount, Millis};
 
 use super::Chain;
 use crate::settings::{NodeSettings, SocketSettings, TcpConnectorSettings, TcpListenerSettings};
-use crate::testkit::{Kit, settings};
+use crate::testkit::{Kit, bytes, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Some bytes that are not all alike.
-fn bytes(n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i * 31 % 251) as u8).collect()
-}
 
 /// A plain chain whose settings are changed first.
 fn chain_with(

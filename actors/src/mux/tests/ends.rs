@@ -3,18 +3,15 @@
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, Wire, accept, bytes, client, client_with, closed, ended, far, fixed, leave,
-    metric, near, open, server,
+    MILLI, SECOND, Wire, accept, begun, bytes, client, client_with, closed, ended, far, fixed,
+    leave, metric, near, open, server,
 };
 use crate::testkit::run;
 
 #[test]
 fn mux_m18_crossing_closes_are_normal_and_a_close_is_not_answered() {
     run(async |kit| {
-        let clients = open(&kit, &near(&kit, client(fixed(1))), 2);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, client(fixed(1)), 2).await;
         clients[0].reset();
         wire.send(FrameKind::Close, 1);
         wire.send(FrameKind::Close, 2);
@@ -152,10 +149,7 @@ fn mux_m30_a_reset_is_close_also_behind_an_agreement() {
 #[test]
 fn mux_m31_without_agreement_the_child_is_kept_for_the_reply_alone() {
     run(async |kit| {
-        let clients = open(&kit, &near(&kit, client(fixed(1))), 3);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, client(fixed(1)), 3).await;
         for client in &clients {
             client.offer(b"question");
             client.end();

@@ -3,8 +3,8 @@
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, Wire, accept, buffers, bytes, client, client_with, closed, data, ended, far,
-    fixed, leave, metric, near, open, server_with,
+    MILLI, SECOND, Wire, accept, begun, buffers, bytes, client, client_with, closed, data, ended,
+    far, fixed, leave, metric, server_with,
 };
 use crate::testkit::{Kit, run};
 
@@ -17,11 +17,7 @@ const BEFORE: usize = (512 + 256 + 64) * 1024;
 #[test]
 fn mux_m21_m22_m23_a_paused_child_is_told_queued_and_drained_in_order() {
     run(async |kit| {
-        let chain = near(&kit, client(fixed(1)));
-        let clients = open(&kit, &chain, 2);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, client(fixed(1)), 2).await;
         clients[0].window(0);
         let sent = bytes(3_000_000);
         wire.data(1, &sent);
@@ -88,11 +84,7 @@ async fn finish(kit: &Kit, wire: &Wire, children: u32) {
 #[test]
 fn mux_m26_a_peer_that_pauses_a_child_stops_its_source_alone() {
     run(async |kit| {
-        let chain = near(&kit, client(fixed(1)));
-        let clients = open(&kit, &chain, 2);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, client(fixed(1)), 2).await;
         wire.send(FrameKind::FlowPause, 1);
         kit.quiet().await;
         for client in &clients {
@@ -113,11 +105,7 @@ fn mux_m26_a_peer_that_pauses_a_child_stops_its_source_alone() {
 #[test]
 fn mux_m27_a_transport_that_takes_nothing_stops_those_that_write() {
     run(async |kit| {
-        let chain = near(&kit, client(fixed(1)));
-        let clients = open(&kit, &chain, 3);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, client(fixed(1)), 3).await;
         wire.peer.window(1000);
         clients[0].offer(&bytes(2_000_000));
         clients[1].offer(&bytes(20_000));
@@ -156,11 +144,7 @@ fn mux_m27_a_transport_that_takes_nothing_stops_those_that_write() {
 #[test]
 fn mux_credit_never_more_than_its_mark_is_under_way_whatever_the_size_of_a_frame() {
     run(async |kit| {
-        let chain = near(&kit, client(fixed(1)));
-        let clients = open(&kit, &chain, 1);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, wire) = begun(&kit, client(fixed(1)), 1).await;
         let sent = bytes(400_000);
         // Buffers, rather than bytes, are what many small frames use up.
         clients[0].window(100);
@@ -185,10 +169,7 @@ fn mux_credit_never_more_than_its_mark_is_under_way_whatever_the_size_of_a_frame
 fn mux_m24_a_dead_reader_at_its_limit_is_ended_and_the_rest_goes_on() {
     run(async |kit| {
         let mux = client_with(fixed(1), |mux| buffers(&mut mux.mux, 1 << 20, 1 << 18));
-        let clients = open(&kit, &near(&kit, mux), 2);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, mut wire) = begun(&kit, mux, 2).await;
         clients[0].window(0);
         wire.data(1, &bytes(3_000_000));
         wire.data(2, b"behind");
@@ -220,10 +201,7 @@ fn mux_m24_a_dead_reader_at_its_limit_is_ended_and_the_rest_goes_on() {
 fn mux_m24_a_reader_that_drains_is_left_alone_and_reading_goes_on() {
     run(async |kit| {
         let mux = client_with(fixed(1), |mux| buffers(&mut mux.mux, 1 << 20, 1 << 18));
-        let clients = open(&kit, &near(&kit, mux), 1);
-        kit.quiet().await;
-        let mut wire = Wire::dialled(&kit, 0);
-        wire.frames();
+        let (clients, wire) = begun(&kit, mux, 1).await;
         clients[0].window(0);
         let sent = bytes(4_000_000);
         wire.data(1, &sent);

@@ -21,33 +21,21 @@ use crate::registry::LineId;
 use crate::settings::{
     MuxClientSettings, MuxMode, MuxServerSettings, MuxSettings, NodePlan, NodeSettings,
 };
-use crate::testkit::{Kit, Peer, settings};
+use crate::testkit::{Kit, Peer, bytes, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Some bytes that are not all alike.
-fn bytes(n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i * 31 % 251) as u8).collect()
-}
-
 /// A listener `in` that has no idle time, so that a test sees the mux's own limits.
 fn entry() -> NodePlan {
-    let mut entry = settings::listener(([192, 0, 2, 9], 7000).into());
-    if let NodeSettings::TcpListener(entry) = &mut entry {
-        entry.initial_idle_timeout = Millis::new(0);
-        entry.active_idle_timeout = Millis::new(0);
-    }
+    let entry = settings::patient(settings::listener(([192, 0, 2, 9], 7000).into()));
     settings::node("in", entry, Some("mux"))
 }
 
 /// A connector `out` that has no idle time.
 fn connector() -> NodePlan {
-    let mut connector = settings::connector(([198, 51, 100, 1], 80).into());
-    if let NodeSettings::TcpConnector(connector) = &mut connector {
-        connector.idle_timeout = Millis::new(0);
-    }
+    let connector = settings::patient(settings::connector(([198, 51, 100, 1], 80).into()));
     settings::node("out", connector, None)
 }
 
@@ -177,6 +165,15 @@ fn text(header: Header, payload: &[u8]) -> String {
 /// Opens so many lines, whose clients the test plays.
 fn open(kit: &Kit, chain: &Rc<Chain>, count: usize) -> Vec<Peer> {
     (0..count).map(|_| kit.open(chain).1).collect()
+}
+
+/// So many lines through this MuxClient, and the peer of their one parent, which has heard of them.
+async fn begun(kit: &Kit, client: NodePlan, count: usize) -> (Vec<Peer>, Wire) {
+    let clients = open(kit, &near(kit, client), count);
+    kit.quiet().await;
+    let mut wire = Wire::dialled(kit, 0);
+    wire.frames();
+    (clients, wire)
 }
 
 /// Everybody ends what they send.

@@ -2,9 +2,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::*;
-use crate::messages::CidLease;
 use crate::settings::{NodePlan, NodeSettings};
 use crate::testkit::{Arrivals, Kit, Peer, run, settings};
+use crate::worker::leases::tests::Lessee;
 use crate::worker::timers;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -370,42 +370,20 @@ fn a_worker_actor_that_panicked_is_started_again_with_all_that_it_had() {
     });
 }
 
-/// Plays the actor of a mux parent.
-struct Parent(tokio::sync::mpsc::UnboundedSender<CidLease>);
-
-impl Actor for Parent {
-    type Context = Context<Self>;
-}
-
-impl Handler<CidLease> for Parent {
-    type Result = ();
-
-    fn handle(&mut self, lease: CidLease, _: &mut Self::Context) {
-        let _ = self.0.send(lease);
-    }
-}
-
 #[test]
 fn mux_m08_a_lease_that_found_no_worker_actor_comes_when_it_was_started_again() {
     run(async |kit| {
         let (worker, _) = start(&kit, &settings::plan(Vec::new()));
-        let (parent, _client) = kit.open(&kit.echo_chain());
-        kit.reported().await;
-        let view = kit.line(parent).unwrap();
-        view.set_cids_leased(1024);
-        let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let actors = kit.board.metrics.actors();
-        let recipient = spawn::start(ActorKind::MainLine, actors, |_| Parent(tell), |_| {});
-        kit.worker.lessee(parent, recipient.recipient());
+        let mut parent = Lessee::enter(&kit).await;
         assert!(worker.send(Explode).await.is_err());
-        kit.worker.lease_cids(&view, 5000);
+        kit.worker.lease_cids(&parent.view, 5000);
         kit.reported().await;
-        assert_eq!(view.cids_leased(), 2048, "the answer was sent, to nobody");
-        assert!(heard.try_recv().is_err());
+        assert_eq!(parent.view.cids_leased(), 2048, "the answer was sent, to nobody");
+        assert!(parent.heard.try_recv().is_err());
         kit.pass(SECOND).await;
-        assert_eq!(heard.try_recv(), Ok(CidLease { parent, first: 1025, last: 2048 }));
-        kit.worker.lease_cids(&view, 5000);
-        assert_eq!(heard.recv().await, Some(CidLease { parent, first: 2049, last: 3072 }));
+        assert_eq!(parent.heard.try_recv(), Ok(parent.lease(1025, 2048)));
+        kit.worker.lease_cids(&parent.view, 5000);
+        assert_eq!(parent.heard.recv().await, Some(parent.lease(2049, 3072)));
     });
 }
 

@@ -24,14 +24,14 @@ impl Handler<CidLease> for Parent {
 }
 
 /// A live line with a mark, and what it hears of leases.
-struct Lessee {
-    view: Arc<LineView>,
-    heard: UnboundedReceiver<CidLease>,
+pub(in crate::worker) struct Lessee {
+    pub(in crate::worker) view: Arc<LineView>,
+    pub(in crate::worker) heard: UnboundedReceiver<CidLease>,
     _client: Peer,
 }
 
 impl Lessee {
-    async fn enter(kit: &Kit) -> Self {
+    pub(in crate::worker) async fn enter(kit: &Kit) -> Self {
         let (id, client) = kit.open(&kit.echo_chain());
         kit.reported().await;
         let view = kit.line(id).unwrap();
@@ -43,7 +43,7 @@ impl Lessee {
         Self { view, heard, _client: client }
     }
 
-    fn lease(&self, first: u32, last: u32) -> CidLease {
+    pub(in crate::worker) fn lease(&self, first: u32, last: u32) -> CidLease {
         CidLease { parent: self.view.id, first, last }
     }
 

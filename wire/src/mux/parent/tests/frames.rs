@@ -131,8 +131,8 @@ fn mux_m28_control_frames_wait_for_no_more_than_64_kib() {
     }
 }
 
-#[test]
-fn mux_m28_a_close_passes_the_data_of_others() {
+/// A client's side with two children, of which the first has much to send.
+fn beside_a_bulk_child() -> End {
     let mut client = End::client(small());
     for _ in 0..2 {
         client.join();
@@ -140,6 +140,12 @@ fn mux_m28_a_close_passes_the_data_of_others() {
     client.sent();
     client.pays(1, &vec![0; 1 << 20]);
     client.writes();
+    client
+}
+
+#[test]
+fn mux_m28_a_close_passes_the_data_of_others() {
+    let mut client = beside_a_bulk_child();
     client.gone(2, ChildEnd::Finished);
     client.blocks(true);
     assert_eq!(client.sent(), ["close 2"]);
@@ -147,13 +153,7 @@ fn mux_m28_a_close_passes_the_data_of_others() {
 
 #[test]
 fn mux_m29_a_bulk_child_does_not_starve_an_interactive_one() {
-    let mut client = End::client(small());
-    for _ in 0..2 {
-        client.join();
-    }
-    client.sent();
-    client.pays(1, &vec![0; 1 << 20]);
-    client.writes();
+    let mut client = beside_a_bulk_child();
     client.pays(2, b"hi");
     assert!(texts(&client.writes()).contains(&"data 2 hi".to_owned()), "with the next write");
 }
