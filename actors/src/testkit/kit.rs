@@ -172,6 +172,26 @@ impl Kit {
         value(&self.board.metrics, series)
     }
 
+    /// Asserts the value of a series.
+    ///
+    /// # Panics
+    /// It is another one.
+    #[track_caller]
+    pub fn assert_metric(&self, series: &str, wanted: u32) {
+        let value = self.metric(series);
+        assert!((value - f64::from(wanted)).abs() < 0.5, "{series} is {value}, not {wanted}");
+    }
+
+    /// Asserts how many lines of node `in` ended for this reason (L08).
+    ///
+    /// # Panics
+    /// It is another number.
+    #[track_caller]
+    pub fn assert_closed(&self, reason: &str, wanted: u32) {
+        let closed = self.closed(reason);
+        assert!((closed - f64::from(wanted)).abs() < 0.5, "{reason}: {closed}, not {wanted}");
+    }
+
     /// How many lines of node `in` ended for this reason (L08).
     pub fn closed(&self, reason: &str) -> f64 {
         self.metric(&format!(

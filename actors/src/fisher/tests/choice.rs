@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use lineway_wire::line::LineKind;
 
-use super::{
-    PROBE, PROOF, SECOND, WATCHED, bytes, cast, client, closed, connector, fisher, lost, metric,
-    outcome,
-};
+use super::{PROBE, PROOF, SECOND, WATCHED, bytes, cast, client, connector, fisher, lost, outcome};
 use crate::line::{End, TesterClient};
 use crate::settings::NodeSettings;
 use crate::testkit::{Outcome, run, settings};
@@ -28,7 +25,7 @@ fn fisher_c02_c03_every_candidate_sends_its_probe_first_once_its_transport_is_up
         kit.pass(SECOND).await;
         assert_eq!(peers[1].take(), PROBE);
         assert_eq!((peers[0].written(), peers[1].written(), peers[2].written()), (5, 5, 0));
-        metric(&kit, r#"lineway_fisher_candidates_total{node="fish"}"#, 3);
+        kit.assert_metric(r#"lineway_fisher_candidates_total{node="fish"}"#, 3);
     });
 }
 
@@ -42,7 +39,7 @@ fn fisher_c02_candidates_are_lines_of_the_makers_worker_and_name_it() {
         for child in children {
             assert_eq!((child.maker, child.id.worker, &*child.node), (Some(id), id.worker, "fish"));
         }
-        metric(&kit, r#"lineway_actors_alive{kind="child-line"}"#, 4);
+        kit.assert_metric(r#"lineway_actors_alive{kind="child-line"}"#, 4);
     });
 }
 
@@ -51,17 +48,17 @@ fn fisher_c04_c13_without_a_winner_all_ends_five_seconds_later_and_the_superviso
     run(async |kit| {
         let (_, client, peers) = cast(&kit, 3).await;
         client.offer(b"queued");
-        metric(&kit, WATCHED, 1);
+        kit.assert_metric(WATCHED, 1);
         kit.pass(Duration::from_millis(4980)).await;
         assert!(!client.is_dropped() && !peers[0].is_dropped());
         kit.pass(Duration::from_millis(30)).await;
         assert!(client.is_dropped());
         assert!(peers.iter().all(|peer| peer.is_dropped() && peer.held() == 0));
         kit.assert_empty().await;
-        metric(&kit, r#"lineway_deadlines_fired_total{kind="selection"}"#, 1);
+        kit.assert_metric(r#"lineway_deadlines_fired_total{kind="selection"}"#, 1);
         lost(&kit, "timeout", 3);
         outcome(&kit, "timeout", 1);
-        closed(&kit, "timeout", 1);
+        kit.assert_closed("timeout", 1);
     });
 }
 
@@ -69,16 +66,16 @@ fn fisher_c04_c13_without_a_winner_all_ends_five_seconds_later_and_the_superviso
 fn fisher_c04_the_deadline_is_gone_with_the_choice() {
     run(async |kit| {
         let (_, client, peers) = cast(&kit, 2).await;
-        metric(&kit, WATCHED, 1);
+        kit.assert_metric(WATCHED, 1);
         peers[1].offer(PROOF);
         kit.reported().await;
-        metric(&kit, WATCHED, 0);
+        kit.assert_metric(WATCHED, 0);
         outcome(&kit, "won", 1);
         kit.pass(SECOND * 60).await;
         client.offer(b"still there");
         kit.quiet().await;
         assert_eq!(peers[1].take(), b"still there");
-        metric(&kit, r#"lineway_deadlines_fired_total{kind="selection"}"#, 0);
+        kit.assert_metric(r#"lineway_deadlines_fired_total{kind="selection"}"#, 0);
     });
 }
 
@@ -98,9 +95,9 @@ fn fisher_c07_the_first_est_of_a_candidate_is_told_before_any_proof_and_whether_
         let near = End::TesterClient(Box::new(TesterClient::new(1, 1)));
         kit.worker.open_main_line(&chain, near, None, None, None);
         kit.pass(Duration::from_millis(990)).await;
-        metric(&kit, super::QUEUED, 0);
+        kit.assert_metric(super::QUEUED, 0);
         kit.pass(Duration::from_millis(20)).await;
-        metric(&kit, super::QUEUED, 1);
+        kit.assert_metric(super::QUEUED, 1);
         kit.dials.peer(0).end();
         kit.pass(SECOND * 2).await;
         kit.dials.peer(1).offer(PROOF);
@@ -190,7 +187,7 @@ fn fisher_c12_when_all_have_closed_the_line_ends_at_once() {
         kit.assert_empty().await;
         lost(&kit, "closed", 3);
         outcome(&kit, "failed", 1);
-        closed(&kit, "connect-failed", 1);
+        kit.assert_closed("connect-failed", 1);
     });
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lineway_wire::line::FinishReason;
 
-use super::{PROBE, PROOF, SECOND, WATCHED, bytes, cast, closed, fisher, lost, metric, outcome};
+use super::{PROBE, PROOF, SECOND, WATCHED, bytes, cast, fisher, lost, outcome};
 use crate::messages::{Snapshot, WatchAgain};
 use crate::registry::{LineId, LineState};
 use crate::testkit::{Kit, Outcome, Peer, run};
@@ -34,7 +34,7 @@ fn fisher_c14_a_reset_of_the_client_closes_every_candidate_and_sends_them_nothin
         kit.assert_empty().await;
         lost(&kit, "cancelled", 3);
         outcome(&kit, "cancelled", 1);
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 
@@ -90,7 +90,7 @@ fn fisher_c14_a_half_close_waits_behind_the_payload_and_goes_to_the_winner_alone
         assert_eq!(client.take(), b"the answer");
         assert!(client.is_shut_down());
         kit.assert_empty().await;
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 
@@ -104,7 +104,7 @@ fn fisher_c14_a_half_close_without_a_winner_ends_with_the_race() {
         assert!(client.is_dropped());
         all_closed(&peers);
         kit.assert_empty().await;
-        closed(&kit, "timeout", 1);
+        kit.assert_closed("timeout", 1);
     });
 }
 
@@ -117,7 +117,7 @@ fn fisher_c19_what_the_winner_does_reaches_the_client_and_the_other_way_round() 
             kit.reported().await;
             assert_eq!(kit.line(id).map(|line| line.state()), Some(LineState::Open));
             assert_eq!(candidates(&kit, id).len(), 1, "the winner stays, the loser is gone");
-            metric(&kit, r#"lineway_actors_alive{kind="child-line"}"#, 0);
+            kit.assert_metric(r#"lineway_actors_alive{kind="child-line"}"#, 0);
             client.window(0);
             peers[0].window(0);
             client.offer(&bytes(900_000));
@@ -138,10 +138,10 @@ fn fisher_c19_what_the_winner_does_reaches_the_client_and_the_other_way_round() 
             assert!(first.is_shut_down() && first.is_dropped() && second.is_dropped());
             kit.assert_empty().await;
         }
-        closed(&kit, "peer-finished", 2);
+        kit.assert_closed("peer-finished", 2);
         let children =
             r#"lineway_lines_closed_total{kind="child",node="fish",reason="peer-finished"}"#;
-        metric(&kit, children, 4);
+        kit.assert_metric(children, 4);
     });
 }
 
@@ -199,9 +199,9 @@ fn fisher_l04_an_operator_ends_a_candidate_or_the_winner_by_its_own_id() {
         kit.quiet().await;
         assert!(peers[1].is_dropped() && client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "admin", 1);
+        kit.assert_closed("admin", 1);
         let child = r#"lineway_lines_closed_total{kind="child",node="fish",reason="admin"}"#;
-        metric(&kit, child, 2);
+        kit.assert_metric(child, 2);
     });
 }
 
@@ -220,9 +220,9 @@ fn fisher_l04_an_operator_ends_every_candidate_or_the_main_line_during_the_race(
             assert!(client.is_dropped(), "{main}");
             all_closed(&peers);
             kit.assert_empty().await;
-            metric(&kit, WATCHED, 0);
+            kit.assert_metric(WATCHED, 0);
         }
-        closed(&kit, "admin", 2);
+        kit.assert_closed("admin", 2);
     });
 }
 
@@ -234,7 +234,7 @@ fn fisher_a_panic_of_a_candidate_leaves_the_others_and_one_of_the_main_line_nobo
         peers[0].explode();
         kit.reported().await;
         assert!(peers[0].is_dropped() && !client.is_dropped());
-        metric(&kit, r#"lineway_actor_panics_total{kind="child-line"}"#, 1);
+        kit.assert_metric(r#"lineway_actor_panics_total{kind="child-line"}"#, 1);
         lost(&kit, "closed", 1);
         peers[1].offer(PROOF);
         kit.quiet().await;
@@ -244,20 +244,20 @@ fn fisher_a_panic_of_a_candidate_leaves_the_others_and_one_of_the_main_line_nobo
         kit.quiet().await;
         assert!(client.is_dropped() && peers[1].is_dropped() && peers[2].is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "panic", 1);
+        kit.assert_closed("panic", 1);
         let (_, client, peers) = cast(&kit, 2).await;
         client.explode();
         kit.quiet().await;
         assert!(client.is_dropped());
         all_closed(&peers);
         kit.assert_empty().await;
-        closed(&kit, "panic", 2);
+        kit.assert_closed("panic", 2);
         let (_, client, peers) = cast(&kit, 2).await;
         peers.iter().for_each(Peer::explode);
         kit.quiet().await;
         assert!(client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "panic", 3);
+        kit.assert_closed("panic", 3);
     });
 }
 
@@ -272,15 +272,15 @@ fn fisher_a_supervisor_that_was_started_again_knows_the_race_and_its_deadline() 
             leases: Vec::new(),
         });
         kit.quiet().await;
-        metric(&kit, WATCHED, 0);
+        kit.assert_metric(WATCHED, 0);
         kit.actor.send(WatchAgain).await.expect("the worker lives");
         kit.reported().await;
-        metric(&kit, WATCHED, 1);
+        kit.assert_metric(WATCHED, 1);
         assert_eq!(candidates(&kit, id).len(), 2);
         kit.pass(SECOND * 5).await;
         assert!(client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "timeout", 1);
+        kit.assert_closed("timeout", 1);
     });
 }
 
@@ -314,7 +314,7 @@ fn fisher_a_drain_ends_a_race_at_once_and_a_reload_lets_it_go_on() {
         assert!(client.is_dropped());
         all_closed(&peers);
         kit.assert_empty().await;
-        closed(&kit, "drain", 1);
+        kit.assert_closed("drain", 1);
         let chain = fisher(&kit, 2);
         let before = kit.dials.len();
         let (_, client) = kit.open(&chain);
@@ -328,7 +328,7 @@ fn fisher_a_drain_ends_a_race_at_once_and_a_reload_lets_it_go_on() {
         kit.quiet().await;
         assert!(client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "drain", 2);
+        kit.assert_closed("drain", 2);
     });
 }
 

@@ -61,32 +61,20 @@ async fn cast(kit: &Kit, tries: u32) -> (LineId, Peer, Vec<Peer>) {
     (id, client, peers)
 }
 
-/// Asserts the value of a counter or gauge.
-#[track_caller]
-fn metric(kit: &Kit, series: &str, wanted: u32) {
-    let value = kit.metric(series);
-    assert!((value - f64::from(wanted)).abs() < 0.5, "{series} is {value}, not {wanted}");
-}
-
 /// Asserts how many candidates of `fish` were lost for this reason.
 #[track_caller]
 fn lost(kit: &Kit, reason: &str, wanted: u32) {
-    metric(kit, &format!(r#"lineway_fisher_lost_total{{node="fish",reason="{reason}"}}"#), wanted);
+    kit.assert_metric(
+        &format!(r#"lineway_fisher_lost_total{{node="fish",reason="{reason}"}}"#),
+        wanted,
+    );
 }
 
 /// Asserts how many selections of `fish` had this outcome.
 #[track_caller]
 fn outcome(kit: &Kit, outcome: &str, wanted: u32) {
     let series = format!(r#"lineway_fisher_selections_total{{node="fish",result="{outcome}"}}"#);
-    metric(kit, &series, wanted);
-}
-
-/// Asserts how many lines of `in` ended for this reason.
-#[track_caller]
-fn closed(kit: &Kit, reason: &str, wanted: u32) {
-    let series =
-        format!(r#"lineway_lines_closed_total{{kind="main",node="in",reason="{reason}"}}"#);
-    metric(kit, &series, wanted);
+    kit.assert_metric(&series, wanted);
 }
 
 const WATCHED: &str = r#"lineway_deadlines_pending{kind="selection"}"#;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lineway_wire::line::FinishReason;
 
-use super::{PROBE, PROOF, SECOND, bytes, client, closed, connector, entry, metric, server};
+use super::{PROBE, PROOF, SECOND, bytes, client, connector, entry, server};
 use crate::line::{Chain, End, TesterClient};
 use crate::settings::{NodePlan, NodeSettings, TesterSettings};
 use crate::testkit::{Kit, Outcome, run, settings};
@@ -46,7 +46,10 @@ fn fisher_a_pair_without_a_socket_between_carries_every_count_of_chunks() {
                 prove(&kit, chunks, between).await;
             }
         }
-        metric(&kit, r#"lineway_fisher_server_first_total{node="serve",result="payload"}"#, 33);
+        kit.assert_metric(
+            r#"lineway_fisher_server_first_total{node="serve",result="payload"}"#,
+            33,
+        );
         super::outcome(&kit, "won", 33);
         super::lost(&kit, "outrun", 11 * (1 + 4));
     });
@@ -205,14 +208,14 @@ fn fisher_a_race_within_a_race_ends_with_every_one_of_its_lines() {
             kit.assert_empty().await;
         }
         for reason in ["admin", "panic"] {
-            closed(&kit, reason, 1);
+            kit.assert_closed(reason, 1);
         }
-        closed(&kit, "peer-finished", 2);
+        kit.assert_closed("peer-finished", 2);
         let (_, client) = kit.open(&chain(&kit, entry(), nodes()));
         client.offer(&bytes(100));
         kit.pass(Duration::from_millis(5010)).await;
         assert!(client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "timeout", 1);
+        kit.assert_closed("timeout", 1);
     });
 }

@@ -7,9 +7,7 @@ use bytes::BytesMut;
 use lineway_wire::fisher::{QUEUE_BUFFERS, QUEUE_BYTES};
 use lineway_wire::line::{Direction, LineKind};
 
-use super::{
-    PROBE, PROOF, QUEUED, SECOND, WATCHED, bytes, cast, closed, fisher, lost, metric, outcome,
-};
+use super::{PROBE, PROOF, QUEUED, SECOND, WATCHED, bytes, cast, fisher, lost, outcome};
 use crate::line::{ByteQueue, End, LineParts, MainLine, Stage, StageOut, Stages};
 use crate::metrics::ActorKind;
 use crate::registry::{LineId, LineView};
@@ -28,7 +26,7 @@ fn fisher_c06_the_source_stops_at_the_first_payload_and_the_handshake_moves_on()
         client.offer(b"bc");
         kit.reported().await;
         assert_eq!(client.offered(), 2, "the application is not read any more");
-        metric(&kit, QUEUED, 1);
+        kit.assert_metric(QUEUED, 1);
         let line = kit.line(id).expect("it lives");
         assert!(line.paused(Direction::Upstream).paused());
         assert!(!line.paused(Direction::Downstream).paused());
@@ -36,9 +34,9 @@ fn fisher_c06_the_source_stops_at_the_first_payload_and_the_handshake_moves_on()
         kit.reported().await;
         assert_eq!((client.offered(), peers[0].take()), (0, b"abc".to_vec()));
         assert!(!line.paused(Direction::Upstream).paused());
-        metric(&kit, QUEUED, 0);
+        kit.assert_metric(QUEUED, 0);
         let pauses = r#"lineway_pauses_total{direction="upstream",node="in",reason="queue"}"#;
-        metric(&kit, pauses, 1);
+        kit.assert_metric(pauses, 1);
     });
 }
 
@@ -117,7 +115,7 @@ fn fisher_c11_c16_a_client_that_does_not_read_holds_no_proof_back_and_gets_the_b
             kit.quiet().await;
             peers[1].offer(&[PROOF, &bytes(size)].concat());
             kit.reported().await;
-            metric(&kit, WATCHED, 0);
+            kit.assert_metric(WATCHED, 0);
             assert_eq!(peers[1].take(), b"hello", "chosen though the client is paused");
             let read = peers[1].read();
             peers[1].offer(b"later");
@@ -216,7 +214,7 @@ fn fisher_c05_a_payload_that_breaks_a_limit_closes_the_line_at_once_and_frees_ev
             kit.reported().await;
             assert_eq!(client.is_dropped(), breaks, "{buffers} of {bytes} bytes");
             if !breaks {
-                metric(&kit, QUEUED, (buffers * bytes) as u32);
+                kit.assert_metric(QUEUED, (buffers * bytes) as u32);
                 client.reset();
                 kit.pass(SECOND * 2).await;
             }
@@ -226,6 +224,6 @@ fn fisher_c05_a_payload_that_breaks_a_limit_closes_the_line_at_once_and_frees_ev
         }
         lost(&kit, "overflow", 6);
         outcome(&kit, "overflow", 2);
-        closed(&kit, "overflow", 2);
+        kit.assert_closed("overflow", 2);
     });
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{PROOF, SECOND, bytes, closed, connector, entry, metric, server};
+use super::{PROOF, SECOND, bytes, connector, entry, server};
 use crate::line::Chain;
 use crate::testkit::{Kit, Outcome, Peer, run};
 
@@ -22,13 +22,13 @@ fn open(kit: &Kit, delay: u64) -> Peer {
 fn failed(kit: &Kit, reason: &str, wanted: u32) {
     let series =
         format!(r#"lineway_fisher_probe_failures_total{{node="serve",reason="{reason}"}}"#);
-    metric(kit, &series, wanted);
+    kit.assert_metric(&series, wanted);
 }
 
 #[track_caller]
 fn first(kit: &Kit, result: &str, wanted: u32) {
     let series = format!(r#"lineway_fisher_server_first_total{{node="serve",result="{result}"}}"#);
-    metric(kit, &series, wanted);
+    kit.assert_metric(&series, wanted);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn case_t20_fisher_s02_a_wrong_probe_closes_and_never_dials() {
         kit.pass(SECOND * 2).await;
         assert!(kit.dials.is_empty());
         failed(&kit, "wrong-bytes", 3);
-        closed(&kit, "protocol-error", 3);
+        kit.assert_closed("protocol-error", 3);
         kit.assert_empty().await;
     });
 }
@@ -102,7 +102,7 @@ fn case_t20_fisher_s08_a_probe_that_is_not_whole_after_five_seconds_closes() {
         assert!(clients.iter().all(|client| client.is_dropped() && client.written() == 0));
         assert!(kit.dials.is_empty());
         failed(&kit, "timeout", 3);
-        closed(&kit, "timeout", 3);
+        kit.assert_closed("timeout", 3);
         kit.assert_empty().await;
     });
 }
@@ -229,8 +229,8 @@ fn fisher_s06_a_backend_that_closes_or_refuses_ends_the_client() {
         kit.quiet().await;
         assert!(client.is_dropped());
         kit.assert_empty().await;
-        closed(&kit, "connect-failed", 1);
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("connect-failed", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 

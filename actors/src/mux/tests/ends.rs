@@ -3,8 +3,8 @@
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, Wire, accept, begun, bytes, client, client_with, closed, ended, far, fixed,
-    leave, metric, near, open, server,
+    MILLI, SECOND, Wire, accept, begun, bytes, client, client_with, ended, far, fixed, leave, near,
+    open, server,
 };
 use crate::testkit::run;
 
@@ -43,7 +43,7 @@ fn mux_m19_close_stands_behind_the_data_before_it() {
         assert!(clients[0].is_shut_down());
         clients[0].end();
         leave(&kit).await;
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 
@@ -66,7 +66,7 @@ fn mux_m20_a_lost_parent_still_delivers_what_came_and_a_paused_child_drains_by_i
         assert!(clients[1].is_shut_down());
         clients[1].end();
         kit.reported().await;
-        metric(&kit, r#"lineway_mux_parents_open{node="mux"}"#, 1);
+        kit.assert_metric(r#"lineway_mux_parents_open{node="mux"}"#, 1);
         // M13: it is out of the pool.
         let young = open(&kit, &chain, 1);
         kit.quiet().await;
@@ -82,7 +82,7 @@ fn mux_m20_a_lost_parent_still_delivers_what_came_and_a_paused_child_drains_by_i
         assert!(clients[0].is_shut_down());
         clients[0].end();
         kit.reported().await;
-        metric(&kit, r#"lineway_mux_parents_open{node="mux"}"#, 1);
+        kit.assert_metric(r#"lineway_mux_parents_open{node="mux"}"#, 1);
         young[0].reset();
         kit.pass(SECOND * 2).await;
         leave(&kit).await;
@@ -170,8 +170,8 @@ fn mux_m31_without_agreement_the_child_is_kept_for_the_reply_alone() {
         assert!(clients.iter().all(super::Peer::is_dropped));
         leave(&kit).await;
         ended(&kit, "mux", "half-close-timeout", 1);
-        closed(&kit, "timeout", 1);
-        closed(&kit, "peer-finished", 2);
+        kit.assert_closed("timeout", 1);
+        kit.assert_closed("peer-finished", 2);
     });
 }
 
@@ -203,6 +203,6 @@ fn mux_m31_more_than_1024_on_a_worker_close_the_oldest_over_all_parents() {
         kit.pass(SECOND * 3).await;
         ended(&kit, "mux", "half-close-timeout", 1024);
         leave(&kit).await;
-        closed(&kit, "overflow", 6);
+        kit.assert_closed("overflow", 6);
     });
 }

@@ -3,8 +3,8 @@
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, Wire, accept, begun, buffers, bytes, client, client_with, closed, data, ended,
-    far, fixed, leave, metric, server_with,
+    MILLI, SECOND, Wire, accept, begun, buffers, bytes, client, client_with, data, ended, far,
+    fixed, leave, server_with,
 };
 use crate::testkit::{Kit, run};
 
@@ -58,7 +58,7 @@ fn mux_m21_m22_m23_a_paused_child_is_told_queued_and_drained_in_order() {
         for (kind, direction) in [("flow-pause", "upstream"), ("flow-resume", "upstream")] {
             let name = "lineway_mux_frames_total";
             let labels = format!(r#"node="mux",direction="{direction}",kind="{kind}""#);
-            metric(&kit, &format!("{name}{{{labels}}}"), pauses as u32);
+            kit.assert_metric(&format!("{name}{{{labels}}}"), pauses as u32);
         }
         finish(&kit, &wire, 2).await;
         super::end_all(&clients);
@@ -175,7 +175,7 @@ fn mux_m24_a_dead_reader_at_its_limit_is_ended_and_the_rest_goes_on() {
         wire.data(2, b"behind");
         kit.reported().await;
         // Once until its line was full as well, and then for good.
-        metric(&kit, &format!(r#"{PAUSES}{{node="mux",reason="child-buffer"}}"#), 2);
+        kit.assert_metric(&format!(r#"{PAUSES}{{node="mux",reason="child-buffer"}}"#), 2);
         assert!(wire.peer.offered() > 0, "the parent is not read");
         assert_eq!(wire.frames(), ["flow-pause 1"]);
         // Upstream goes on (M32).
@@ -190,7 +190,7 @@ fn mux_m24_a_dead_reader_at_its_limit_is_ended_and_the_rest_goes_on() {
         clients[0].reset();
         kit.pass(SECOND * 2).await;
         ended(&kit, "mux", "overflow", 1);
-        closed(&kit, "overflow", 1);
+        kit.assert_closed("overflow", 1);
         finish(&kit, &wire, 2).await;
         clients[1].end();
         leave(&kit).await;
@@ -239,7 +239,7 @@ fn mux_m25_all_queues_together_and_nobody_drains() {
             kit.quiet().await;
         }
         kit.reported().await;
-        metric(&kit, &format!(r#"{PAUSES}{{node="demux",reason="parent-buffer"}}"#), 1);
+        kit.assert_metric(&format!(r#"{PAUSES}{{node="demux",reason="parent-buffer"}}"#), 1);
         let mut frames = wire.frames();
         frames.sort();
         frames.dedup();

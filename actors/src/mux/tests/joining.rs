@@ -2,7 +2,7 @@
 
 use lineway_wire::mux::FrameKind;
 
-use super::{SECOND, Wire, client, closed, counter, ended, fixed, leave, near, open, timer};
+use super::{SECOND, Wire, client, counter, ended, fixed, leave, near, open, timer};
 use crate::testkit::{Outcome, run};
 
 #[test]
@@ -84,7 +84,7 @@ fn line_l08_a_parent_that_panics_ends_its_children_and_the_next_child_makes_anot
         }
         kit.quiet().await;
         kit.assert_empty().await;
-        closed(&kit, "panic", 4);
+        kit.assert_closed("panic", 4);
         let child = open(&kit, &chain, 1);
         kit.quiet().await;
         assert_eq!(Wire::dialled(&kit, 1).frames(), ["open+ 1"]);
@@ -121,6 +121,6 @@ fn mux_a_child_that_panics_gives_its_credit_back_and_its_neighbours_go_on() {
         kit.pass(SECOND * 2).await;
         leave(&kit).await;
         ended(&kit, "mux", "panic", 1);
-        closed(&kit, "panic", 1);
+        kit.assert_closed("panic", 1);
     });
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 use lineway_wire::mux::FrameKind;
 use lineway_wire::units::Millis;
 
-use super::{
-    MILLI, SECOND, Wire, client, client_with, closed, ended, fixed, leave, metric, near, open,
-};
+use super::{MILLI, SECOND, Wire, client, client_with, ended, fixed, leave, near, open};
 use crate::testkit::{Kit, Outcome, run};
 
 const RETRIES: &str = r#"lineway_mux_parent_retries_total{node="mux"}"#;
@@ -38,7 +36,7 @@ fn mux_m14_a_refused_parent_is_tried_again_while_children_wait() {
         assert_eq!(kit.dials.len(), 3);
         let mut wire = Wire::dialled(&kit, 2);
         assert_eq!(wire.frames(), ["open+ 1", "open+ 2", "data 1 first"]);
-        metric(&kit, RETRIES, 2);
+        kit.assert_metric(RETRIES, 2);
         for (cid, client) in [(1, &first), (2, &second)] {
             wire.data(cid, b"hi");
             wire.send(FrameKind::Close, cid);
@@ -47,7 +45,7 @@ fn mux_m14_a_refused_parent_is_tried_again_while_children_wait() {
         kit.quiet().await;
         assert_eq!((first.take(), second.take()), (b"hi".to_vec(), b"hi".to_vec()));
         leave(&kit).await;
-        closed(&kit, "peer-finished", 2);
+        kit.assert_closed("peer-finished", 2);
     });
 }
 
@@ -76,7 +74,7 @@ fn mux_m14_each_child_waits_for_its_own_time_and_then_gets_finish() {
         assert!((7..=8).contains(&dials), "{dials}");
         kit.assert_empty().await;
         ended(&kit, "mux", "parent-failed", 2);
-        closed(&kit, "connect-failed", 2);
+        kit.assert_closed("connect-failed", 2);
         // The next child has a parent of its own.
         let (_, third) = kit.open(&chain);
         kit.quiet().await;
@@ -102,7 +100,7 @@ fn mux_m14_with_0_the_first_failure_ends_the_children() {
         assert_eq!(kit.dials.len(), 1);
         kit.assert_empty().await;
         ended(&kit, "mux", "parent-failed", 3);
-        metric(&kit, RETRIES, 0);
+        kit.assert_metric(RETRIES, 0);
     });
 }
 
@@ -132,8 +130,8 @@ fn mux_m14_children_without_open_survive_the_loss_of_their_parent_and_count_from
         kit.pass(MILLI * 210).await;
         let mut wire = Wire::dialled(&kit, 2);
         assert_eq!(wire.frames(), ["open+ 1", "open+ 2", "data 1 zero", "data 2 one"]);
-        metric(&kit, r#"lineway_mux_cids_used{node="mux"}"#, 2);
-        metric(&kit, r#"lineway_mux_cids_leased{node="mux"}"#, 1024);
+        kit.assert_metric(r#"lineway_mux_cids_used{node="mux"}"#, 2);
+        kit.assert_metric(r#"lineway_mux_cids_leased{node="mux"}"#, 1024);
         // M13: one slot still, and this is its parent.
         let (_, later) = kit.open(&chain);
         kit.quiet().await;
@@ -147,7 +145,7 @@ fn mux_m14_children_without_open_survive_the_loss_of_their_parent_and_count_from
         kit.quiet().await;
         kit.assert_empty().await;
         ended(&kit, "mux", "parent-lost", 4);
-        metric(&kit, RETRIES, 2);
+        kit.assert_metric(RETRIES, 2);
     });
 }
 
@@ -164,7 +162,7 @@ fn mux_m14_nobody_waits_so_nothing_is_tried_again() {
         // The refused one had the child; it went during the backoff.
         assert_eq!(kit.dials.len(), 2);
         leave(&kit).await;
-        metric(&kit, RETRIES, 0);
+        kit.assert_metric(RETRIES, 0);
     });
 }
 
@@ -188,7 +186,7 @@ fn mux_m14_a_connect_that_hangs_is_bounded_by_its_own_limit() {
         late.end();
         leave(&kit).await;
         ended(&kit, "mux", "parent-failed", 1);
-        closed(&kit, "connect-failed", 1);
+        kit.assert_closed("connect-failed", 1);
     });
 }
 
@@ -209,6 +207,6 @@ fn mux_m14_an_operator_ends_a_parent_between_two_tries() {
         client.end();
         kit.quiet().await;
         kit.assert_empty().await;
-        closed(&kit, "admin", 1);
+        kit.assert_closed("admin", 1);
     });
 }

@@ -197,24 +197,9 @@ async fn leave(kit: &Kit) {
     kit.assert_empty().await;
 }
 
-/// Asserts the value of a counter or gauge.
-#[track_caller]
-fn metric(kit: &Kit, series: &str, wanted: u32) {
-    let value = kit.metric(series);
-    assert!((value - f64::from(wanted)).abs() < 0.5, "{series} is {value}, not {wanted}");
-}
-
 /// Asserts how many children of a mux node ended so.
 #[track_caller]
 fn ended(kit: &Kit, node: &str, reason: &str, wanted: u32) {
     let series = format!(r#"lineway_mux_children_closed_total{{node="{node}",reason="{reason}"}}"#);
-    metric(kit, &series, wanted);
-}
-
-/// Asserts how many main lines of `in` ended for this reason.
-#[track_caller]
-fn closed(kit: &Kit, reason: &str, wanted: u32) {
-    let series =
-        format!(r#"lineway_lines_closed_total{{kind="main",node="in",reason="{reason}"}}"#);
-    metric(kit, &series, wanted);
+    kit.assert_metric(&series, wanted);
 }

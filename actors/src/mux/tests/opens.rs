@@ -2,7 +2,7 @@
 
 use lineway_wire::mux::FrameKind;
 
-use super::{MILLI, SECOND, Wire, client, closed, ended, fixed, leave, metric, near, open};
+use super::{MILLI, SECOND, Wire, client, ended, fixed, leave, near, open};
 use crate::registry::LineState;
 use crate::settings::NodeSettings;
 use crate::testkit::{Kit, Outcome, Peer, run, settings};
@@ -29,7 +29,7 @@ fn mux_m15_open_goes_out_at_once_and_est_with_it() {
         assert!(client.is_shut_down() && client.is_dropped());
         leave(&kit).await;
         ended(&kit, "mux", "peer-closed", 1);
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 
@@ -104,9 +104,9 @@ fn mux_m08_more_children_than_a_lease_has_numbers_get_theirs_in_order() {
         let wanted: Vec<_> = (1..=1500).map(|cid| format!("open+ {cid}")).collect();
         kit.reported().await;
         assert_eq!(wire.frames(), wanted);
-        metric(&kit, r#"lineway_mux_cids_used{node="mux"}"#, 1500);
+        kit.assert_metric(r#"lineway_mux_cids_used{node="mux"}"#, 1500);
         // Half of the second lease is 1536.
-        metric(&kit, r#"lineway_mux_cids_leased{node="mux"}"#, 2048);
+        kit.assert_metric(r#"lineway_mux_cids_leased{node="mux"}"#, 2048);
         for client in &clients {
             client.reset();
         }
@@ -135,7 +135,7 @@ fn mux_m08_a_child_without_a_number_waits_without_open_for_the_next_supervisor()
         let mut frames = wire.frames();
         assert_eq!(frames.pop().as_deref(), Some("data 1200 late"));
         assert_eq!(frames, wanted);
-        metric(&kit, r#"lineway_mux_cids_leased{node="mux"}"#, 2048);
+        kit.assert_metric(r#"lineway_mux_cids_leased{node="mux"}"#, 2048);
         for client in first.iter().chain(&more) {
             client.reset();
         }
@@ -200,7 +200,7 @@ fn tcp_t06_a_child_has_the_idle_times_of_its_listener_and_a_parent_none() {
         let mut wire = Wire::dialled(&kit, 0);
         assert_eq!(wire.frames(), ["open+ 1", "open+ 2", "data 2 x", "close 1", "close 2"]);
         assert!(!wire.peer.is_dropped());
-        closed(&kit, "idle", 2);
+        kit.assert_closed("idle", 2);
         ended(&kit, "mux", "line-ended", 2);
         leave(&kit).await;
     });

@@ -8,8 +8,8 @@ use lineway_wire::mux::FrameKind;
 use lineway_wire::units::Millis;
 
 use super::{
-    MILLI, SECOND, Wire, bytes, client, closed, connector, counter, ended, entry, fixed, leave,
-    metric, server, timer,
+    MILLI, SECOND, Wire, bytes, client, connector, counter, ended, entry, fixed, leave, server,
+    timer,
 };
 use crate::line::{Chain, End, TesterClient};
 use crate::settings::{
@@ -126,7 +126,7 @@ fn case_t06_a_client_that_half_closes_gets_its_reply_through_any_way() {
         kit.pass(MILLI * 20).await;
         assert!(client.take() == bytes(1_000_000), "{name}");
         assert!(client.is_shut_down() && client.is_dropped(), "{name}");
-        closed(kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
     });
 }
 
@@ -189,7 +189,7 @@ fn line_l08_the_service_ends_every_line_of_every_way() {
         assert!(client.is_dropped(), "{name}");
         assert!(backend.is_shut_down(), "{name}");
         backend.end();
-        closed(kit, "drain", 1);
+        kit.assert_closed("drain", 1);
     });
 }
 
@@ -239,7 +239,7 @@ fn mux_m14_a_race_behind_a_parent_that_fails_follows_the_same_rule() {
         wire.send(FrameKind::Close, 1);
         client.end();
         leave(&kit).await;
-        metric(&kit, r#"lineway_mux_parent_retries_total{node="mux"}"#, 2);
+        kit.assert_metric(r#"lineway_mux_parent_retries_total{node="mux"}"#, 2);
         // Nobody proves itself: the child waits for its own time.
         for _ in 0..10 {
             kit.dials.plan(Outcome::Up);

@@ -6,8 +6,7 @@ use lineway_wire::line::{FinishReason, LineKind};
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, Wire, client, closed, connector, counter, ended, entry, fixed, leave, metric,
-    near, open, timer,
+    MILLI, SECOND, Wire, client, connector, counter, ended, entry, fixed, leave, near, open, timer,
 };
 use crate::line::{Chain, Node, NodeRole};
 use crate::registry::LineId;
@@ -65,7 +64,7 @@ fn mux_m13_children_go_to_the_parent_with_the_fewest_and_equal_ones_in_turn() {
         }
         kit.pass(SECOND * 2).await;
         assert_eq!(kit.dials.len(), 3);
-        metric(&kit, OPEN, 3);
+        kit.assert_metric(OPEN, 3);
         leave(&kit).await;
     });
 }
@@ -103,7 +102,7 @@ fn mux_m11_m12_a_counter_that_is_used_up_lives_until_its_last_child() {
             let clients = open(&kit, &chain, 2 * capacity as usize);
             kit.reported().await;
             assert_eq!(kit.dials.len(), before + 2);
-            metric(&kit, EXHAUSTED, 2);
+            kit.assert_metric(EXHAUSTED, 2);
             for (at, half) in clients.chunks(capacity as usize).enumerate() {
                 let mut wire = Wire::dialled(&kit, before + at);
                 let wanted: Vec<_> = (1..=capacity).map(|cid| format!("open+ {cid}")).collect();
@@ -181,7 +180,7 @@ fn mux_a_parent_that_an_operator_drains_takes_no_child_and_ends_with_its_last() 
         kit.quiet().await;
         kit.assert_empty().await;
         ended(&kit, "mux", "admin", 1);
-        closed(&kit, "admin", 1);
+        kit.assert_closed("admin", 1);
     });
 }
 
@@ -202,7 +201,7 @@ fn mux_a_drained_parent_without_a_transport_has_the_same_limit() {
         assert!(wire.peer.is_dropped());
         kit.worker.finish_line(parent, FinishReason::Admin);
         kit.pass(SECOND + MILLI * 10).await;
-        metric(&kit, OPEN, 0);
+        kit.assert_metric(OPEN, 0);
         stuck[0].reset();
         kit.pass(SECOND * 2).await;
         kit.assert_empty().await;

@@ -6,8 +6,7 @@ use lineway_wire::line::FinishReason;
 use lineway_wire::mux::FrameKind;
 
 use super::{
-    MILLI, SECOND, accept, closed, connector, data, ended, entry, far, leave, metric, server,
-    server_with,
+    MILLI, SECOND, accept, connector, data, ended, entry, far, leave, server, server_with,
 };
 use crate::settings::{FisherServerSettings, NodeSettings};
 use crate::testkit::{Outcome, run, settings};
@@ -35,7 +34,7 @@ fn mux_m16_m17_the_lazy_form_and_an_open_that_is_closed_at_once() {
         wire.peer.end();
         kit.quiet().await;
         kit.assert_empty().await;
-        closed(&kit, "peer-finished", 1);
+        kit.assert_closed("peer-finished", 1);
         ended(&kit, "demux", "finished", 1);
         ended(&kit, "demux", "peer-closed", 1);
     });
@@ -125,7 +124,7 @@ fn mux_m05_frames_without_a_meaning_are_dropped_and_the_parent_lives_on() {
             [("unknown-flag", 1), ("unknown-cid", 2), ("open-live-cid", 1), ("empty-data", 1)]
         {
             let name = "lineway_mux_dropped_frames_total";
-            metric(&kit, &format!(r#"{name}{{node="demux",reason="{why}"}}"#), count);
+            kit.assert_metric(&format!(r#"{name}{{node="demux",reason="{why}"}}"#), count);
         }
         wire.send(FrameKind::Close, 1);
         kit.quiet().await;
