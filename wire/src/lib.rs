@@ -16,3 +16,4 @@ pub mod tester;
 pub mod units;
 pub mod weighted;
 pub mod wheel;
+pub mod zmp;

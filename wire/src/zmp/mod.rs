@@ -1,0 +1,12 @@
+//! DEALER and ROUTER sockets on the ZMP wire (contract `dealer-router`).
+//!
+//! [`connection`] turns the bytes of one connection into records and back; [`core`] is one socket:
+//! who gets the next record, what waits, what was asked and is still to be answered. Neither knows
+//! a clock, a socket of the system or an actor.
+
+pub mod core;
+pub mod outcome;
+pub mod record;
+
+pub use record::{Charge, Inbound, Kind, Lane, Outgoing, Record, RoutingId, Sequence, SocketKind};
+pub mod frame;

@@ -1,0 +1,214 @@
+//! The words that the whole of `zmp` shares: records, who sends them, and what crosses a link.
+
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+use smallvec::{SmallVec, smallvec};
+
+use super::core::{FlowState, Weight};
+
+/// What a frame is charged beside its payload, in bytes (4.2).
+pub const FRAME_CHARGE: u64 = 64;
+
+/// Bytes as a queue's limit counts them: payload and [`FRAME_CHARGE`] for each frame (4.2).
+pub type Charge = u64;
+
+/// The number that ties a reply to its request on one connection (1.6); never zero.
+pub type Sequence = NonZeroU64;
+
+/// A DEALER or a ROUTER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SocketKind {
+    /// Sends to peers that it chooses by weight.
+    Dealer,
+    /// Sends to peers by their routing id.
+    Router,
+}
+
+impl SocketKind {
+    /// The byte of a HELLO (1.3).
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Dealer => 5,
+            Self::Router => 6,
+        }
+    }
+
+    /// The kind with this byte; `None` for every other type of socket.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            5 => Some(Self::Dealer),
+            6 => Some(Self::Router),
+            _ => None,
+        }
+    }
+
+    /// The value of the READY property `Socket-Type` (1.3).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dealer => "DEALER",
+            Self::Router => "ROUTER",
+        }
+    }
+
+    /// How many connections a link between two kinds has (1.4).
+    pub const fn lanes_with(self, peer: Self) -> u8 {
+        match (self, peer) {
+            (Self::Router, Self::Router) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Which connection of a link (1.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Lane 0: records of the application.
+    Application,
+    /// Lane 1, between two ROUTERs: replies and flow states.
+    Completion,
+}
+
+impl Lane {
+    /// The byte of the READY property `Zlink-Lane`.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Application => 0,
+            Self::Completion => 1,
+        }
+    }
+}
+
+/// The name of a peer for its ROUTERs: 1 to 255 bytes (4.1).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoutingId(Bytes);
+
+impl RoutingId {
+    /// The longest in bytes.
+    pub const LONGEST: usize = 255;
+
+    /// A routing id; `None` when it is empty or too long.
+    pub fn new(bytes: impl Into<Bytes>) -> Option<Self> {
+        let bytes = bytes.into();
+        (1..=Self::LONGEST).contains(&bytes.len()).then_some(Self(bytes))
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its bytes, shared.
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.clone()
+    }
+}
+
+impl std::fmt::Debug for RoutingId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// One whole message of one or more parts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Record {
+    parts: SmallVec<[Bytes; 1]>,
+}
+
+impl Record {
+    /// A record of one part.
+    pub fn new(part: impl Into<Bytes>) -> Self {
+        Self { parts: smallvec![part.into()] }
+    }
+
+    /// A record of these parts; `None` when there is none.
+    pub fn from_parts(parts: impl IntoIterator<Item = Bytes>) -> Option<Self> {
+        let parts: SmallVec<_> = parts.into_iter().collect();
+        (!parts.is_empty()).then_some(Self { parts })
+    }
+
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: impl Into<Bytes>) {
+        self.parts.push(part.into());
+    }
+
+    /// The parts in order; at least one.
+    pub fn parts(&self) -> &[Bytes] {
+        &self.parts
+    }
+
+    /// The parts in order, owned.
+    pub fn into_parts(self) -> SmallVec<[Bytes; 1]> {
+        self.parts
+    }
+
+    /// The bytes of all parts.
+    pub fn payload(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// What the record is charged in a queue (4.2).
+    pub fn charge(&self) -> Charge {
+        self.payload() + FRAME_CHARGE * self.parts.len() as u64
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Record {
+    fn from(part: T) -> Self {
+        Self::new(part)
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.parts).finish()
+    }
+}
+
+/// What a record is, by the first of its frames (1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A record of its own.
+    Data,
+    /// Wants one reply with the same sequence.
+    Request(Sequence),
+    /// Answers a request.
+    Reply(Sequence),
+    /// Answers a request with an errno as the first part (1.6).
+    ErrorReply(Sequence),
+}
+
+/// What arrives on a link that is ready, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inbound {
+    /// A record.
+    Record(Kind, Record),
+    /// The peer's weight (1.7).
+    Weight(Weight),
+    /// The peer's receive-flow state (1.7), not yet compared with the last epoch.
+    FlowState {
+        /// What it asks for.
+        state: FlowState,
+        /// Its epoch.
+        epoch: NonZeroU64,
+    },
+    /// A WEIGHT or FLOWSTATE that is none (1.7): counted, without effect.
+    Malformed,
+}
+
+/// What a link has to send, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// A record.
+    Record(Kind, Record),
+    /// The socket's weight.
+    Weight(Weight),
+    /// The socket's receive-flow state.
+    FlowState {
+        /// The state.
+        state: FlowState,
+        /// Its epoch.
+        epoch: NonZeroU64,
+    },
+}
