@@ -5,8 +5,12 @@
 //! a clock, a socket of the system or an actor.
 
 pub mod core;
+pub mod flow;
+pub mod frame;
+pub mod monitor;
 pub mod outcome;
 pub mod record;
+pub mod scheduler;
+pub mod status;
 
 pub use record::{Charge, Inbound, Kind, Lane, Outgoing, Record, RoutingId, Sequence, SocketKind};
-pub mod frame;
