@@ -10,7 +10,6 @@ pub mod encode;
 pub mod endpoint;
 pub mod flow;
 pub mod frame;
-pub mod frame;
 pub mod monitor;
 pub mod outcome;
 pub mod record;
