@@ -294,6 +294,16 @@ pub struct Received {
     pub reply: Option<ReplyId>,
 }
 
+/// What a record is charged that was received with [`Core::recv_held`], until it is given back.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a charge that is not released stops the reading of its link"]
+pub struct HeldCharge {
+    /// The connection that it came on.
+    pub connection: ConnectionId,
+    /// The charge.
+    pub charge: Charge,
+}
+
 /// How an operation ended, for which a submit had given an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -474,6 +484,19 @@ impl Core {
         unimplemented!()
     }
 
+    /// As [`Self::wait_reply`], but what says when to try again is a [`Outcome::Writable`] in the
+    /// completion queue, with `context` and the id of the reply's peer: one waits for many. A link
+    /// that is new to the id is an edge too; `disconnect_rid` ends it as [`Outcome::Removed`].
+    /// `None` when the reply is not owed, or no reservation is free.
+    pub fn reply_token(&mut self, reply: ReplyId, context: u64) -> Option<CompletionId> {
+        unimplemented!()
+    }
+
+    /// ROUTER: this id has a link that is ready.
+    pub fn has_link(&self, id: &RoutingId) -> bool {
+        unimplemented!()
+    }
+
     /// The reply will not be given: its slot is free.
     pub fn abandon_reply(&mut self, reply: ReplyId) {
         unimplemented!()
@@ -483,6 +506,19 @@ impl Core {
 
     /// The next record, in fair turns over the links (D-V1).
     pub fn recv(&mut self) -> Option<Received> {
+        unimplemented!()
+    }
+
+    /// As [`Self::recv`], but the record goes on to count as queued on its link, and in
+    /// [`Self::queued`], until its charge is given back with [`Self::release`]: for a broker, which
+    /// holds what it can not pass on inside the receive limit of each link (B-1).
+    pub fn recv_held(&mut self) -> Option<(Received, HeldCharge)> {
+        unimplemented!()
+    }
+
+    /// What [`Self::recv_held`] gave has been passed on. Where its link has ended, only
+    /// [`Self::queued`] falls.
+    pub fn release(&mut self, held: HeldCharge) {
         unimplemented!()
     }
 
