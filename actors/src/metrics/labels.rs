@@ -35,7 +35,11 @@ closed_set! {
         ChildLine = "child-line",
         /// The shared transport under a mux, with its children.
         MuxParent = "mux-parent",
-        /// One physical connection of a DEALER or ROUTER socket.
+        /// A DEALER.
+        DealerSocket = "dealer-socket",
+        /// A ROUTER.
+        RouterSocket = "router-socket",
+        /// One connection of a DEALER or ROUTER.
         PeerConnection = "peer-connection",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
@@ -47,13 +51,10 @@ closed_set! {
 }
 
 impl ActorKind {
-    /// True for actors that are started again when they end by a panic; a line is not,
-    /// nor a connection.
+    /// True for actors that are started again when they end by a panic; a line is not, and neither
+    /// is a connection.
     pub const fn is_long_lived(self) -> bool {
-        !matches!(
-            self,
-            Self::MainLine | Self::ChildLine | Self::MuxParent | Self::PeerConnection
-        )
+        !matches!(self, Self::MainLine | Self::ChildLine | Self::MuxParent | Self::PeerConnection)
     }
 }
 

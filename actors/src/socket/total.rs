@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// `total-queue-bytes` in bytes, unless the service is told otherwise.
-pub const DEFAULT_LIMIT: u64 = 512 << 20;
+const DEFAULT_LIMIT: u64 = 512 << 20;
 
 /// What is queued by all sockets, in bytes, and its limit.
 #[derive(Debug)]
