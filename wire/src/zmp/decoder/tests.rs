@@ -189,19 +189,17 @@ fn zmp_a_large_part_is_read_into_one_buffer() {
     let (mut decoder, mut input) = (Decoder::new(0), BytesMut::new());
     let (mut at, mut moved, mut reads) = (0, 0, 0);
     let record = loop {
-        match next(&mut decoder, &mut input, FREE) {
-            Decoded::Record(_, record) => break record,
-            _ => {
-                let place = input.as_ptr();
-                input.reserve(decoder.wanted());
-                moved += if input.as_ptr() == place { 0 } else { input.len() };
-                let room = input.capacity() - input.len();
-                let read = room.min(stream.len() - at).min(64 * 1024);
-                input.extend_from_slice(&stream[at..at + read]);
-                at += read;
-                reads += 1;
-            }
+        if let Decoded::Record(_, record) = next(&mut decoder, &mut input, FREE) {
+            break record;
         }
+        let place = input.as_ptr();
+        input.reserve(decoder.wanted());
+        moved += if input.as_ptr() == place { 0 } else { input.len() };
+        let room = input.capacity() - input.len();
+        let read = room.min(stream.len() - at).min(64 * 1024);
+        input.extend_from_slice(&stream[at..at + read]);
+        at += read;
+        reads += 1;
     };
     assert_eq!(record.payload(), SIZE as u64);
     assert!(moved <= 2 * SIZE, "{moved} bytes were moved");
