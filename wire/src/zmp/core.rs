@@ -236,6 +236,9 @@ pub struct Turn {
     pub taken: Charge,
     /// From the socket: more waits to be written than there was room for.
     pub more: bool,
+    /// From the socket: every connection of the link is there. Until then the limit of the handshake
+    /// runs (1.5).
+    pub ready: bool,
     /// From the socket: the connection is to end, once `outgoing` is written.
     pub close: Option<Closing>,
 }
@@ -292,6 +295,16 @@ pub struct Received {
     pub record: Record,
     /// ROUTER: a reply is owed (R-V1).
     pub reply: Option<ReplyId>,
+}
+
+/// What a record is charged that was received with [`Core::recv_held`], until it is given back.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a charge that is not released stops the reading of its link"]
+pub struct HeldCharge {
+    /// The connection that it came on.
+    pub connection: ConnectionId,
+    /// The charge.
+    pub charge: Charge,
 }
 
 /// How an operation ended, for which a submit had given an id.
@@ -474,6 +487,19 @@ impl Core {
         unimplemented!()
     }
 
+    /// As [`Self::wait_reply`], but what says when to try again is a [`Outcome::Writable`] in the
+    /// completion queue, with `context` and the id of the reply's peer: one waits for many. A link
+    /// that is new to the id is an edge too; `disconnect_rid` ends it as [`Outcome::Removed`].
+    /// `None` when the reply is not owed, or no reservation is free.
+    pub fn reply_token(&mut self, reply: ReplyId, context: u64) -> Option<CompletionId> {
+        unimplemented!()
+    }
+
+    /// ROUTER: this id has a link that is ready.
+    pub fn has_link(&self, id: &RoutingId) -> bool {
+        unimplemented!()
+    }
+
     /// The reply will not be given: its slot is free.
     pub fn abandon_reply(&mut self, reply: ReplyId) {
         unimplemented!()
@@ -483,6 +509,19 @@ impl Core {
 
     /// The next record, in fair turns over the links (D-V1).
     pub fn recv(&mut self) -> Option<Received> {
+        unimplemented!()
+    }
+
+    /// As [`Self::recv`], but the record goes on to count as queued on its link, and in
+    /// [`Self::queued`], until its charge is given back with [`Self::release`]: for a broker, which
+    /// holds what it can not pass on inside the receive limit of each link (B-1).
+    pub fn recv_held(&mut self) -> Option<(Received, HeldCharge)> {
+        unimplemented!()
+    }
+
+    /// What [`Self::recv_held`] gave has been passed on. Where its link has ended, only
+    /// [`Self::queued`] falls.
+    pub fn release(&mut self, held: HeldCharge) {
         unimplemented!()
     }
 
@@ -558,6 +597,11 @@ impl Core {
 
     /// Takes nothing more; tokens end silently (D-W7). What is queued can still be written.
     pub fn close(&mut self, now: Instant) {
+        unimplemented!()
+    }
+
+    /// What all links have queued or under way, in both directions.
+    pub fn queued(&self) -> Charge {
         unimplemented!()
     }
 
