@@ -14,13 +14,17 @@
 //! it. Handles need no runtime of their own: their futures are woken by the thread of the actors,
 //! which also keeps their limits of time.
 
+mod connection;
 mod inproc;
 mod options;
 mod shared;
 mod total;
+mod transport;
 mod wait;
 
+pub use connection::{ConnectionStart, PeerConnection};
 pub use inproc::{Inproc, InprocConnecting, InprocListener};
 pub use options::{SocketEnv, SocketOptions, Timing};
 pub use shared::Shared;
 pub use total::{Reader, Total};
+pub use transport::{Arrived, Listening, Stream, dial};
