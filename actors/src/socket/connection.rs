@@ -24,9 +24,7 @@ use bytes::BytesMut;
 use lineway_wire::zmp::connection::{
     Connection, ConnectionOptions, Event, HandshakeFault, Next, error_frame,
 };
-use lineway_wire::zmp::core::{
-    Attaching, Closing, ConnectionId, Disconnected, Origin, Rejection,
-};
+use lineway_wire::zmp::core::{Attaching, Closing, ConnectionId, Disconnected, Origin, Rejection};
 use lineway_wire::zmp::encode::Writer;
 use lineway_wire::zmp::frame::{ErrorCode, ProtocolError};
 use lineway_wire::zmp::{Charge, Inbound, Lane};
@@ -58,8 +56,10 @@ const THROWN_AWAY: u64 = 16 << 20;
 const FLUSHING: Duration = Duration::from_secs(10);
 
 /// The second connection of a link did not come in time (1.3).
-const LANE_MISSING: ProtocolError =
-    ProtocolError { code: ErrorCode::Internal, what: "the other connection of the link is missing" };
+const LANE_MISSING: ProtocolError = ProtocolError {
+    code: ErrorCode::Internal,
+    what: "the other connection of the link is missing",
+};
 
 /// What a connection is made of.
 #[derive(Debug)]
@@ -576,6 +576,3 @@ impl Handler<Disconnect> for PeerConnection {
         self.state = State::Over;
     }
 }
-
-#[cfg(test)]
-mod tests;

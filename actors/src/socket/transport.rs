@@ -285,6 +285,3 @@ fn refused(error: &io::Error) -> BindError {
         _ => BindError::new(BindResult::InternalError, errno(Errno::EIO)),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,6 @@ use std::task::Context;
 use std::time::Duration;
 
 use lineway_wire::zmp::connection::handshake_timeout;
-use lineway_wire::zmp::core::Disconnected;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{End, PeerConnection, State};

@@ -80,8 +80,7 @@ fn is_stale(path: &Path) -> bool {
     let connect = || {
         Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?.connect(&SockAddr::unix(path)?)
     };
-    is_socket
-        && matches!(connect(), Err(e) if Errno::from_io_error(&e) == Some(Errno::CONNREFUSED))
+    is_socket && matches!(connect(), Err(e) if Errno::from_io_error(&e) == Some(Errno::CONNREFUSED))
 }
 
 /// The file of a socket, which goes with it unless somebody else has put another one there.
