@@ -15,6 +15,7 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod connection;
 mod dealer;
 mod engine;
 mod error;
@@ -27,9 +28,11 @@ mod router;
 mod shared;
 mod submit;
 mod total;
+mod transport;
 mod wait;
 
 pub use actor::{DealerSocket, RouterSocket, Unstarted};
+pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
 pub use handle::Socket;
@@ -40,3 +43,4 @@ pub use reply::ReplyToken;
 pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};
+pub use transport::{Arrived, Listening, Stream, dial};
