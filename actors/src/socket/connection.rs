@@ -21,12 +21,11 @@ use std::time::Duration;
 use actix::fut::ActorFuture;
 use actix::prelude::*;
 use bytes::BytesMut;
-use lineway_wire::zmp::connection::{
-    Connection, ConnectionOptions, Event, HandshakeFault, Next, error_frame,
-};
+use lineway_wire::zmp::connection::{Connection, ConnectionOptions, Event, Next, error_frame};
 use lineway_wire::zmp::core::{Attaching, Closing, ConnectionId, Disconnected, Origin, Rejection};
 use lineway_wire::zmp::encode::Writer;
 use lineway_wire::zmp::frame::{ErrorCode, ProtocolError};
+use lineway_wire::zmp::monitor::HandshakeFault;
 use lineway_wire::zmp::{Charge, Inbound, Lane};
 use tokio::time::Instant;
 
