@@ -26,7 +26,7 @@ use lineway_wire::zmp::core::{Attaching, Closing, ConnectionId, Disconnected, Or
 use lineway_wire::zmp::encode::Writer;
 use lineway_wire::zmp::frame::{ErrorCode, ProtocolError};
 use lineway_wire::zmp::monitor::HandshakeFault;
-use lineway_wire::zmp::{Charge, Inbound, Lane};
+use lineway_wire::zmp::{Charge, Inbound};
 use tokio::time::Instant;
 
 use self::io::Scratch;
@@ -293,10 +293,6 @@ impl PeerConnection {
             Event::Hello { kind, .. } => self.say(ConnectionWord::Hello(kind)),
             Event::Established { kind, routing_id, max_message_size, lane } => {
                 self.incomplete = self.own.lanes_with(kind) > 1;
-                if lane == Lane::Completion {
-                    // No limit is set for this lane, and this much may be queued at its sender.
-                    self.receive_hwm = COMPLETION_LANE;
-                }
                 self.state = State::Attaching(Box::new(Attaching {
                     connection: self.id,
                     peer: kind,
@@ -528,9 +524,6 @@ impl PeerConnection {
         self.writer.get_or_insert_default()
     }
 }
-
-/// What may wait of a Completion lane to be taken, in bytes.
-const COMPLETION_LANE: Charge = 64 << 20;
 
 impl Actor for PeerConnection {
     type Context = Context<Self>;
