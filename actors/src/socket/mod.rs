@@ -14,13 +14,35 @@
 //! it. Handles need no runtime of their own: their futures are woken by the thread of the actors,
 //! which also keeps their limits of time.
 
+mod actor;
+mod connection;
+mod dealer;
+mod engine;
+mod error;
+mod handle;
 mod inproc;
+mod monitor;
 mod options;
+mod poller;
+mod reply;
+mod router;
 mod shared;
+mod submit;
 mod total;
+mod transport;
 mod wait;
 
+pub use actor::{DealerSocket, RouterSocket, Unstarted};
+pub use connection::{ConnectionStart, PeerConnection};
+pub use dealer::Dealer;
+pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
+pub use handle::Socket;
 pub use inproc::{Inproc, InprocConnecting, InprocListener};
-pub use options::{SocketEnv, SocketOptions, Timing};
+pub use monitor::Monitor;
+pub use options::{SocketEnv, SocketOptions, Timing, random_routing_id};
+pub use poller::Poller;
+pub use reply::ReplyToken;
+pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};
+pub use transport::{Arrived, Listening, Stream, dial};

@@ -28,8 +28,14 @@ pub(super) struct State {
     pub(super) timing: Timing,
     /// The socket takes nothing more.
     pub(super) closed: bool,
-    /// The last connection is over.
-    pub(super) ended: bool,
+    /// Its actor has ended: nothing happens to it any more.
+    pub(super) over: bool,
+    /// Somebody watches its events.
+    pub(super) monitored: bool,
+    /// Somebody watches completions (D-P5).
+    pub(super) completions_watched: bool,
+    /// The real endpoint of the last bind or connect.
+    pub(super) last_endpoint: Option<Arc<str>>,
     connections: HashMap<ConnectionId, Waker>,
     timer: Option<Waker>,
     /// What [`Total`] knows of this socket.
@@ -48,7 +54,10 @@ impl Shared {
             waits: Waits::default(),
             timing: options.timing(),
             closed: false,
-            ended: false,
+            over: false,
+            monitored: false,
+            completions_watched: false,
+            last_endpoint: None,
             connections: HashMap::new(),
             timer: None,
             queued: 0,
@@ -130,6 +139,15 @@ impl Shared {
                 state.core.close(now);
                 state.waits.take_all(&mut state.woken);
             }
+        });
+    }
+
+    /// Nothing will happen to the socket any more.
+    pub(super) fn end(&self, now: Instant) {
+        self.close(now);
+        self.step(|state| {
+            state.over = true;
+            state.waits.take_all(&mut state.woken);
         });
     }
 
