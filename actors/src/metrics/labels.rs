@@ -35,6 +35,12 @@ closed_set! {
         ChildLine = "child-line",
         /// The shared transport under a mux, with its children.
         MuxParent = "mux-parent",
+        /// A DEALER.
+        DealerSocket = "dealer-socket",
+        /// A ROUTER.
+        RouterSocket = "router-socket",
+        /// One connection of a DEALER or ROUTER.
+        PeerConnection = "peer-connection",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
         /// The supervisor.
@@ -45,9 +51,10 @@ closed_set! {
 }
 
 impl ActorKind {
-    /// True for actors that are started again when they end by a panic; a line is not.
+    /// True for actors that are started again when they end by a panic; a line is not, and neither
+    /// is a connection.
     pub const fn is_long_lived(self) -> bool {
-        !matches!(self, Self::MainLine | Self::ChildLine | Self::MuxParent)
+        !matches!(self, Self::MainLine | Self::ChildLine | Self::MuxParent | Self::PeerConnection)
     }
 }
 

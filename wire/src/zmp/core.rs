@@ -597,6 +597,11 @@ impl Core {
         unimplemented!()
     }
 
+    /// What all links have queued or under way, in both directions.
+    pub fn queued(&self) -> Charge {
+        unimplemented!()
+    }
+
     /// Nothing is queued or under way on any link.
     pub fn drained(&self) -> bool {
         unimplemented!()

@@ -4,9 +4,16 @@
 //! who gets the next record, what waits, what was asked and is still to be answered. Neither knows
 //! a clock, a socket of the system or an actor.
 
+pub mod connection;
 pub mod core;
+pub mod encode;
+pub mod endpoint;
+pub mod flow;
+pub mod frame;
+pub mod monitor;
 pub mod outcome;
 pub mod record;
+pub mod scheduler;
+pub mod status;
 
 pub use record::{Charge, Inbound, Kind, Lane, Outgoing, Record, RoutingId, Sequence, SocketKind};
-pub mod frame;

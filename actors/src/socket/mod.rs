@@ -1,0 +1,26 @@
+//! DEALER and ROUTER sockets (contract `dealer-router`): handles for any thread, and the actors
+//! that give a socket its connections.
+//!
+//! ```text
+//!   application handles (any thread)     Dealer, Router
+//!            \  lock, decide, unlock, wake
+//!             Shared { Core }                          one lock, no I/O under it (X-1)
+//!            /        |
+//!   DealerSocket    PeerConnection                     actors: sockets, timers, life
+//!   RouterSocket    one for each physical connection
+//! ```
+//!
+//! What a socket decides is [`Core`](lineway_wire::zmp::core::Core); nothing here knows a rule of
+//! it. Handles need no runtime of their own: their futures are woken by the thread of the actors,
+//! which also keeps their limits of time.
+
+mod inproc;
+mod options;
+mod shared;
+mod total;
+mod wait;
+
+pub use inproc::Inproc;
+pub use options::{SocketEnv, SocketOptions, Timing};
+pub use shared::Shared;
+pub use total::Total;
