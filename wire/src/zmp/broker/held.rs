@@ -48,6 +48,12 @@ impl Entry {
 pub(super) struct Taken {
     pub(super) client: RoutingId,
     pub(super) entry: Entry,
+    pub(super) place: Place,
+}
+
+/// Where an entry was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
     number: u64,
     ticket: u64,
 }
@@ -99,12 +105,12 @@ impl Held {
         self.take_turn(index);
         let entry = self.remove(index, number)?;
         self.settle(index);
-        Some(Taken { client, entry, number, ticket })
+        Some(Taken { client, entry, place: Place { number, ticket } })
     }
 
     /// Nobody took it: it is its client's first again, and that client's turn comes first.
     pub(super) fn put_back(&mut self, taken: Taken) {
-        let Taken { client, entry, number, ticket } = taken;
+        let Taken { client, entry, place: Place { number, ticket } } = taken;
         let sort = entry.sort();
         let index = self.client(&client, false);
         self.insert(index, number, entry);
@@ -152,11 +158,6 @@ impl Held {
     /// Entries of clients that are not stalled.
     pub(super) fn ready(&self) -> usize {
         self.ready
-    }
-
-    /// Some entry of this sort could go.
-    pub(super) fn has_turn(&self, sort: Sort) -> bool {
-        !self.turns[sort as usize].is_empty()
     }
 
     /// All requests.

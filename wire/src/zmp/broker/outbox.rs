@@ -7,7 +7,7 @@ use crate::zmp::core::{CompletionId, Core, HeldCharge, Refused, ReplyId, Submit}
 use crate::zmp::outcome::{Errno, SubmitResult};
 use crate::zmp::record::{Charge, FRAME_CHARGE, Record, RoutingId};
 
-use super::counters::{Counters, Drop};
+use super::counters::{Counters, DropReason, LOOK};
 
 /// What a client gets.
 #[derive(Debug)]
@@ -57,11 +57,19 @@ struct Waiting {
     gone: Option<Instant>,
 }
 
+/// The RouterSocket that an outbox sends on, in one step of it.
+pub(super) struct Via<'a> {
+    pub(super) now: Instant,
+    pub(super) core: &'a mut Core,
+    pub(super) counters: &'a mut Counters,
+}
+
+/// How one attempt to send ended.
 enum Attempt {
-    Sent,
+    /// It was taken, or never will be.
+    Over,
     /// No room: the answer, and the token that tells of some.
     Waits(Answer, Option<CompletionId>),
-    Dropped,
 }
 
 impl Outbox {
@@ -84,39 +92,33 @@ impl Outbox {
         self.charge
     }
 
-    /// Sends an answer behind those that wait for the same client. `held` is given back when it has
-    /// gone. True when the client waits from here on.
+    /// Sends an answer, behind those that wait for the same client. `held` is given back when it
+    /// has gone. True when the client waits from here on.
     pub(super) fn give(
         &mut self,
-        core: &mut Core,
-        counters: &mut Counters,
-        client: RoutingId,
+        via: &mut Via<'_>,
+        client: &RoutingId,
         answer: Answer,
         held: Option<HeldCharge>,
     ) -> bool {
-        if self.waits(&client) {
-            self.push(core, counters, &client, answer, held);
+        if self.waits(client) {
+            self.push(via, client, answer, held);
             return false;
         }
-        match attempt(core, counters, &client, answer) {
-            Attempt::Waits(answer, token) => {
-                let waiting = Waiting { token, ..Waiting::default() };
-                self.clients.insert(client.clone(), waiting);
-                self.push(core, counters, &client, answer, held);
-                true
-            }
-            Attempt::Sent | Attempt::Dropped => {
-                release(core, held);
-                false
-            }
-        }
+        let Some((answer, token)) = via.attempt(client, answer).waits() else {
+            via.release(held);
+            return false;
+        };
+        self.clients.insert(client.clone(), Waiting { token, ..Waiting::default() });
+        self.push(via, client, answer, held);
+        self.next_look.get_or_insert(via.now);
+        true
     }
 
-    /// The link of a client has room, or got some by this token. True when nothing waits any more.
+    /// The link of a client got room by this token. True when nothing waits any more.
     pub(super) fn room(
         &mut self,
-        core: &mut Core,
-        counters: &mut Counters,
+        via: &mut Via<'_>,
         client: &RoutingId,
         token: CompletionId,
     ) -> bool {
@@ -125,37 +127,30 @@ impl Outbox {
             return false;
         }
         waiting.token = None;
-        self.send(core, counters, client)
+        self.send(via, client)
     }
 
     /// When [`Self::look`] has something to do.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        self.next_look.filter(|_| !self.clients.is_empty())
+        self.next_look
     }
 
     /// Looks after those that wait: what is for an id without a link for `patience` is abandoned
-    /// and who got no token is tried again. Names the clients for whom nothing waits any more.
+    /// and who got no token is tried again. Names the clients for whom nothing waits any
+    /// more.
     pub(super) fn look(
         &mut self,
-        now: Instant,
-        core: &mut Core,
-        counters: &mut Counters,
+        via: &mut Via<'_>,
         patience: Duration,
         mut done: impl FnMut(&RoutingId),
     ) {
-        if self.clients.is_empty() {
-            self.next_look = None;
+        let now = via.now;
+        if self.next_look.is_none_or(|look| look > now) {
             return;
         }
-        let pace = (patience / 8).clamp(Duration::from_millis(10), Duration::from_secs(1));
-        if *self.next_look.get_or_insert(now) > now {
-            return;
-        }
-        self.next_look = Some(now + pace);
-        let mut over = Vec::new();
-        let mut again = Vec::new();
+        let (mut over, mut again) = (Vec::new(), Vec::new());
         for (id, waiting) in &mut self.clients {
-            if core.has_link(id) {
+            if via.core.has_link(id) {
                 waiting.gone = None;
             } else if now >= *waiting.gone.get_or_insert(now) + patience {
                 over.push(id.clone());
@@ -166,67 +161,67 @@ impl Outbox {
             }
         }
         for id in over {
-            self.abandon(core, counters, &id);
+            self.abandon(via, &id);
             done(&id);
         }
         for id in again {
-            if self.send(core, counters, &id) {
+            if self.send(via, &id) {
                 done(&id);
             }
         }
+        let pace = (patience / 8).clamp(LOOK.0, LOOK.1);
+        self.next_look = (!self.clients.is_empty()).then(|| now + pace);
     }
 
     /// Gives up all that waits.
-    pub(super) fn abandon_all(&mut self, core: &mut Core, counters: &mut Counters) {
+    pub(super) fn abandon_all(&mut self, via: &mut Via<'_>) {
         let ids: Vec<_> = self.clients.keys().cloned().collect();
         for id in ids {
-            self.abandon(core, counters, &id);
+            self.abandon(via, &id);
         }
     }
 
-    fn abandon(&mut self, core: &mut Core, counters: &mut Counters, client: &RoutingId) {
+    fn abandon(&mut self, via: &mut Via<'_>, client: &RoutingId) {
         let Some(waiting) = self.clients.remove(client) else { return };
         if let Some(token) = waiting.token {
-            core.disclaim(token);
+            via.core.disclaim(token);
         }
         self.answers -= waiting.answers.len();
         self.charge -= waiting.charge;
         for (answer, held) in waiting.answers {
             match answer {
-                Answer::Reply(reply, _) | Answer::Error(reply, ..) => {
-                    counters.replies_abandoned += 1;
-                    core.abandon_reply(reply);
-                }
-                Answer::Data(_) => counters.dropped(Drop::NoRoute),
+                Answer::Reply(reply, _) | Answer::Error(reply, ..) => via.abandon(reply),
+                Answer::Data(_) => via.counters.dropped(DropReason::NoRoute),
             }
-            release(core, held);
+            via.release(held);
         }
     }
 
+    /// Adds behind what waits for a client. The first one always has room, so that none blocks
+    /// itself.
     fn push(
         &mut self,
-        core: &mut Core,
-        counters: &mut Counters,
+        via: &mut Via<'_>,
         client: &RoutingId,
         mut answer: Answer,
         held: Option<HeldCharge>,
     ) {
         let Some(waiting) = self.clients.get_mut(client) else { return };
         let charge = answer.charge();
-        let first = waiting.answers.is_empty();
         let fits = waiting.charge.saturating_add(charge) <= self.limits.each
             && self.charge.saturating_add(charge) <= self.limits.all;
-        if !fits && !first {
-            match answer {
-                Answer::Reply(reply, _) | Answer::Error(reply, ..) => {
-                    answer = Answer::Error(reply, Errno::EAGAIN, None);
+        if !fits && !waiting.answers.is_empty() {
+            answer = match answer {
+                Answer::Reply(reply, _) | Answer::Error(reply, _, Some(_)) => {
+                    Answer::Error(reply, Errno::EAGAIN, None)
                 }
+                Answer::Error(..) => answer,
                 Answer::Data(_) => {
-                    counters.dropped(Drop::Hwm);
-                    release(core, held);
+                    via.counters.dropped(DropReason::Hwm);
+                    via.release(held);
                     return;
                 }
-            }
+            };
         }
         let charge = answer.charge();
         waiting.charge += charge;
@@ -236,101 +231,108 @@ impl Outbox {
     }
 
     /// Sends what waits for a client until there is no room. True when nothing waits any more.
-    fn send(&mut self, core: &mut Core, counters: &mut Counters, client: &RoutingId) -> bool {
+    fn send(&mut self, via: &mut Via<'_>, client: &RoutingId) -> bool {
         let Some(waiting) = self.clients.get_mut(client) else { return false };
         while let Some((answer, held)) = waiting.answers.pop_front() {
             let charge = answer.charge();
-            match attempt(core, counters, client, answer) {
-                Attempt::Sent | Attempt::Dropped => {
-                    release(core, held);
-                    waiting.charge -= charge;
-                    self.charge -= charge;
-                    self.answers -= 1;
-                }
-                Attempt::Waits(answer, token) => {
-                    // An answer too large for its peer comes back as a smaller one.
-                    let rest = answer.charge();
-                    waiting.charge = waiting.charge - charge + rest;
-                    self.charge = self.charge - charge + rest;
-                    waiting.answers.push_front((answer, held));
-                    waiting.token = token;
-                    return false;
-                }
+            waiting.charge -= charge;
+            self.charge -= charge;
+            if let Some((answer, token)) = via.attempt(client, answer).waits() {
+                // One that is too large for its peer comes back as a smaller one.
+                let charge = answer.charge();
+                waiting.charge += charge;
+                self.charge += charge;
+                waiting.answers.push_front((answer, held));
+                waiting.token = token;
+                return false;
             }
+            self.answers -= 1;
+            via.release(held);
         }
         self.clients.remove(client);
         true
     }
 }
 
-fn release(core: &mut Core, held: Option<HeldCharge>) {
-    if let Some(held) = held {
-        core.release(held);
-    }
-}
-
-fn attempt(
-    core: &mut Core,
-    counters: &mut Counters,
-    client: &RoutingId,
-    answer: Answer,
-) -> Attempt {
-    match answer {
-        Answer::Reply(reply, record) => match core.try_reply(reply, record) {
-            Ok(()) => {
-                counters.replies += 1;
-                Attempt::Sent
-            }
-            Err(refused) => match refused.error.result {
-                SubmitResult::Backpressured => {
-                    let token = core.reply_token(reply, 0);
-                    Attempt::Waits(Answer::Reply(reply, refused.record), token)
-                }
-                SubmitResult::InvalidArgument => {
-                    attempt(core, counters, client, Answer::Error(reply, Errno::EINVAL, None))
-                }
-                _ => gone(counters),
-            },
-        },
-        Answer::Error(reply, errno, parts) => match core.try_reply_error(reply, errno, parts) {
-            Ok(()) => {
-                counters.error(errno);
-                Attempt::Sent
-            }
-            Err(refused) => match refused.error.result {
-                SubmitResult::Backpressured => {
-                    let token = core.reply_token(reply, 0);
-                    // What comes back has the errno in front.
-                    let parts = Record::from_parts(refused.record.into_parts().into_iter().skip(1));
-                    Attempt::Waits(Answer::Error(reply, errno, parts), token)
-                }
-                SubmitResult::InvalidArgument if refused.record.parts().len() > 1 => {
-                    attempt(core, counters, client, Answer::Error(reply, errno, None))
-                }
-                _ => gone(counters),
-            },
-        },
-        Answer::Data(record) => {
-            let Err(refused) =
-                core.try_submit(Instant::now(), Some(client), record, Submit::Send, 0)
-            else {
-                counters.data_to_clients += 1;
-                return Attempt::Sent;
-            };
-            let Refused { record, error, token } = *refused;
-            match error.result {
-                SubmitResult::Backpressured | SubmitResult::OutOfMemory => {
-                    return Attempt::Waits(Answer::Data(record), token);
-                }
-                SubmitResult::InvalidArgument => counters.dropped(Drop::TooLarge),
-                _ => counters.dropped(Drop::NoRoute),
-            }
-            Attempt::Dropped
+impl Attempt {
+    fn waits(self) -> Option<(Answer, Option<CompletionId>)> {
+        match self {
+            Self::Waits(answer, token) => Some((answer, token)),
+            Self::Over => None,
         }
     }
 }
 
-fn gone(counters: &mut Counters) -> Attempt {
-    counters.replies_abandoned += 1;
-    Attempt::Dropped
+impl Via<'_> {
+    pub(super) fn release(&mut self, held: Option<HeldCharge>) {
+        if let Some(held) = held {
+            self.core.release(held);
+        }
+    }
+
+    fn abandon(&mut self, reply: ReplyId) {
+        self.counters.replies_abandoned += 1;
+        self.core.abandon_reply(reply);
+    }
+
+    fn attempt(&mut self, client: &RoutingId, answer: Answer) -> Attempt {
+        match answer {
+            Answer::Reply(reply, record) => self.reply(reply, record),
+            Answer::Error(reply, errno, parts) => self.error(reply, errno, parts),
+            Answer::Data(record) => self.data(client, record),
+        }
+    }
+
+    fn reply(&mut self, reply: ReplyId, record: Record) -> Attempt {
+        let Err(refused) = self.core.try_reply(reply, record) else {
+            self.counters.replies += 1;
+            return Attempt::Over;
+        };
+        match refused.error.result {
+            SubmitResult::Backpressured => {
+                let token = self.core.reply_token(reply, 0);
+                Attempt::Waits(Answer::Reply(reply, refused.record), token)
+            }
+            SubmitResult::InvalidArgument => self.error(reply, Errno::EINVAL, None),
+            _ => {
+                self.abandon(reply);
+                Attempt::Over
+            }
+        }
+    }
+
+    fn error(&mut self, reply: ReplyId, errno: Errno, parts: Option<Record>) -> Attempt {
+        let Err(refused) = self.core.try_reply_error(reply, errno, parts.clone()) else {
+            self.counters.error(errno);
+            return Attempt::Over;
+        };
+        match refused.error.result {
+            SubmitResult::Backpressured => {
+                let token = self.core.reply_token(reply, 0);
+                Attempt::Waits(Answer::Error(reply, errno, parts), token)
+            }
+            SubmitResult::InvalidArgument if parts.is_some() => self.error(reply, errno, None),
+            _ => {
+                self.abandon(reply);
+                Attempt::Over
+            }
+        }
+    }
+
+    fn data(&mut self, client: &RoutingId, record: Record) -> Attempt {
+        let submitted = self.core.try_submit(self.now, Some(client), record, Submit::Send, 0);
+        let Err(refused) = submitted else {
+            self.counters.data_to_clients += 1;
+            return Attempt::Over;
+        };
+        let Refused { record, error, token } = *refused;
+        match error.result {
+            SubmitResult::Backpressured | SubmitResult::OutOfMemory => {
+                return Attempt::Waits(Answer::Data(record), token);
+            }
+            SubmitResult::InvalidArgument => self.counters.dropped(DropReason::TooLarge),
+            _ => self.counters.dropped(DropReason::NoRoute),
+        }
+        Attempt::Over
+    }
 }
