@@ -11,6 +11,9 @@ use lineway_wire::fisher::Loss;
 use lineway_wire::line::{FinishReason, PauseReason};
 use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::select::CandidateId;
+use lineway_wire::zmp::SocketKind;
+use lineway_wire::zmp::connection::HandshakeFault;
+use lineway_wire::zmp::core::{ConnectionId, Disconnected, Rejection};
 
 use crate::metrics::ActorKind;
 use crate::mux::{Batch, Joining};
@@ -124,6 +127,44 @@ pub enum ParentWord {
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub struct TakeNoMore;
+
+// ---- connections of a DEALER or ROUTER ---------------------------------------------------------
+
+/// A connection tells its socket.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "()")]
+pub struct ConnectionSays {
+    /// Which connection.
+    pub connection: ConnectionId,
+    /// What it says.
+    pub says: ConnectionWord,
+}
+
+/// What a connection says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionWord {
+    /// Its peer is of this kind: the dialler of a link with two lanes opens the other one.
+    Hello(SocketKind),
+    /// Its handshake is over, and its socket has taken it.
+    Ready,
+    /// It has ended; said once, and the last word.
+    Ended {
+        /// Why.
+        why: Disconnected,
+        /// What was wrong with its handshake, where that failed by a fault of the peer.
+        handshake: Option<HandshakeFault>,
+        /// Its socket refused it after a good handshake.
+        rejection: Option<Rejection>,
+    },
+}
+
+/// A connection is to end at once, whatever is queued: its socket has lingered long enough.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Disconnect {
+    /// What it ends with.
+    pub why: Disconnected,
+}
 
 // ---- supervision -----------------------------------------------------------------------------
 

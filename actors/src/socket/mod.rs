@@ -20,7 +20,7 @@ mod shared;
 mod total;
 mod wait;
 
-pub use inproc::Inproc;
+pub use inproc::{Inproc, InprocConnecting, InprocListener};
 pub use options::{SocketEnv, SocketOptions, Timing};
 pub use shared::Shared;
-pub use total::Total;
+pub use total::{Reader, Total};

@@ -1,33 +1,261 @@
-//! What all sockets of the process have queued together (`total-queue-bytes`, B-7).
+//! What all sockets of the process queue together, and who stops reading when it is too much (B-7).
+//!
+//! A link may read while what waits of it is not more than what is left below the limit. So the
+//! largest queues stop first, a link of which nothing waits stops last, and the limit itself is
+//! never reached by reading. What a link has read of a record that is not whole can not be taken by
+//! anybody, though: one link at a time, and no more, may go beyond its share to the end of such a
+//! record, so that links that stopped in the midst of theirs do not wait for each other.
 
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
-/// The bytes that every socket of the process has queued, and the limit above which reading stops.
+/// `total-queue-bytes` in bytes, unless the service is told otherwise.
+const DEFAULT_LIMIT: u64 = 512 << 20;
+
+/// What is queued by all sockets, in bytes, and its limit.
 #[derive(Debug)]
 pub struct Total {
-    limit: i64,
     used: AtomicI64,
+    limit: AtomicU64,
+    /// How many readers are parked: nobody locks to wake nobody.
+    parked: AtomicUsize,
+    waits: Mutex<Waits>,
+}
+
+#[derive(Debug, Default)]
+struct Waits {
+    next_ticket: u64,
+    /// By what waits of them, the smallest first.
+    parked: BTreeMap<(u64, u64), Waker>,
+    /// Who may read to the end of its record.
+    finisher: Option<u64>,
+    /// Who would like to, in order, and what waits of each.
+    finishers: VecDeque<(u64, u64)>,
+}
+
+impl Default for Total {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
 }
 
 impl Total {
-    /// A total with this limit in bytes; 0 = none.
+    /// Nothing queued; 0 = no limit.
     pub fn new(limit: u64) -> Self {
-        let limit = if limit == 0 { i64::MAX } else { i64::try_from(limit).unwrap_or(i64::MAX) };
-        Self { limit, used: AtomicI64::new(0) }
+        let total = Self {
+            used: AtomicI64::new(0),
+            limit: AtomicU64::new(0),
+            parked: AtomicUsize::new(0),
+            waits: Mutex::default(),
+        };
+        total.set_limit(limit);
+        total
     }
 
-    /// So much more is queued, or less.
-    pub fn moved(&self, delta: i64) {
-        self.used.fetch_add(delta, Relaxed);
+    /// Sets another limit in bytes; 0 = none.
+    pub fn set_limit(&self, limit: u64) {
+        let limit = if limit == 0 { u64::MAX } else { limit };
+        self.limit.store(limit, Ordering::SeqCst);
+        self.wake();
     }
 
-    /// What is queued.
+    /// The limit in bytes; `None` = there is none.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit != u64::MAX)
+    }
+
+    /// What is queued in bytes.
     pub fn used(&self) -> u64 {
-        self.used.load(Relaxed).max(0).cast_unsigned()
+        self.used.load(Ordering::SeqCst).max(0).cast_unsigned()
     }
 
-    /// True while nothing may be read.
-    pub fn is_over(&self) -> bool {
-        self.used.load(Relaxed) > self.limit
+    /// How many links wait for others to be drained.
+    pub fn waiting(&self) -> usize {
+        self.parked.load(Ordering::Relaxed)
+    }
+
+    /// So many bytes came (positive) or left.
+    pub fn moved(&self, bytes: i64) {
+        if bytes == 0 {
+            return;
+        }
+        self.used.fetch_add(bytes, Ordering::SeqCst);
+        if bytes < 0 {
+            self.wake();
+        }
+    }
+
+    /// What may still be queued, below the limit.
+    fn left(&self) -> u64 {
+        self.limit.load(Ordering::SeqCst).saturating_sub(self.used())
+    }
+
+    fn fits(&self, outstanding: u64) -> bool {
+        let left = self.left();
+        left > 0 && outstanding <= left
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those that may read again.
+    fn wake(&self) {
+        if self.parked.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut woken = Vec::new();
+        let mut waits = self.lock();
+        while let Some(entry) = waits.parked.first_entry() {
+            if !self.fits(entry.key().0) {
+                break;
+            }
+            woken.push(entry.remove());
+        }
+        self.parked.store(waits.parked.len(), Ordering::SeqCst);
+        drop(waits);
+        for waker in woken {
+            waker.wake();
+        }
+    }
+
+    /// Gives the next one in the queue the right to finish its record.
+    fn pass_on(&self, waits: &mut Waits) -> Option<Waker> {
+        waits.finisher = None;
+        let (ticket, outstanding) = waits.finishers.pop_front()?;
+        waits.finisher = Some(ticket);
+        let waker = waits.parked.remove(&(outstanding, ticket));
+        self.parked.store(waits.parked.len(), Ordering::SeqCst);
+        waker
     }
 }
+
+/// A link's place among those that read.
+#[derive(Debug)]
+pub struct Reader {
+    total: Arc<Total>,
+    ticket: u64,
+    /// What waited of it when it was parked.
+    parked: Option<u64>,
+    /// It is, or wants to be, the one that finishes its record.
+    finishes: bool,
+    /// What it has read that no socket counts yet.
+    held: u64,
+}
+
+impl Reader {
+    /// A place for one more link.
+    pub fn new(total: &Arc<Total>) -> Self {
+        let mut waits = total.lock();
+        waits.next_ticket += 1;
+        let ticket = waits.next_ticket;
+        drop(waits);
+        Self { total: Arc::clone(total), ticket, parked: None, finishes: false, held: 0 }
+    }
+
+    /// Says how many bytes the link has read of a record that is not whole.
+    pub fn holds(&mut self, bytes: u64) {
+        let held = std::mem::replace(&mut self.held, bytes);
+        self.total.moved(bytes.cast_signed() - held.cast_signed());
+    }
+
+    /// Whether the link may read, while so much waits of it (with what it [`holds`](Self::holds)).
+    /// If not, the waker is called when it should ask again.
+    pub fn may_read(&mut self, outstanding: u64, waker: &Waker) -> bool {
+        let idle = self.parked.is_none() && !self.finishes;
+        if idle && self.total.fits(outstanding) {
+            return true;
+        }
+        let total = Arc::clone(&self.total);
+        let mut waits = total.lock();
+        self.unpark(&mut waits);
+        if self.held > 0 && waits.finisher.is_none_or(|ticket| ticket == self.ticket) {
+            if !total.fits(outstanding) {
+                waits.finisher = Some(self.ticket);
+                self.finishes = true;
+                return true;
+            }
+        } else if !total.fits(outstanding) {
+            waits.parked.insert((outstanding, self.ticket), waker.clone());
+            total.parked.store(waits.parked.len(), Ordering::SeqCst);
+            // What left before it was parked has woken nobody.
+            if !total.fits(outstanding) {
+                self.parked = Some(outstanding);
+                let passed = self.give_up_finishing(&mut waits);
+                if self.held > 0 {
+                    waits.finishers.push_back((self.ticket, outstanding));
+                    self.finishes = true;
+                }
+                drop(waits);
+                wake(passed);
+                return false;
+            }
+            waits.parked.remove(&(outstanding, self.ticket));
+            total.parked.store(waits.parked.len(), Ordering::SeqCst);
+        }
+        let passed = self.give_up_finishing(&mut waits);
+        drop(waits);
+        wake(passed);
+        true
+    }
+
+    /// True while the link reads beyond its share, and others may wait for it to come to an end.
+    pub fn is_finishing(&self) -> bool {
+        self.finishes && self.parked.is_none()
+    }
+
+    /// The link that reads beyond its share gets nothing: it is another one's turn, if one waits.
+    pub fn stalls(&mut self) {
+        if !self.is_finishing() {
+            return;
+        }
+        let total = Arc::clone(&self.total);
+        let mut waits = total.lock();
+        if !waits.finishers.is_empty() {
+            let passed = self.give_up_finishing(&mut waits);
+            drop(waits);
+            wake(passed);
+        }
+    }
+
+    fn unpark(&mut self, waits: &mut Waits) {
+        if let Some(outstanding) = self.parked.take() {
+            waits.parked.remove(&(outstanding, self.ticket));
+            self.total.parked.store(waits.parked.len(), Ordering::SeqCst);
+        }
+    }
+
+    /// Leaves the queue of those that want to finish, or passes the right on.
+    fn give_up_finishing(&mut self, waits: &mut Waits) -> Option<Waker> {
+        if !std::mem::take(&mut self.finishes) {
+            return None;
+        }
+        waits.finishers.retain(|(ticket, _)| *ticket != self.ticket);
+        (waits.finisher == Some(self.ticket)).then(|| self.total.pass_on(waits)).flatten()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.holds(0);
+        let total = Arc::clone(&self.total);
+        if self.parked.is_some() || self.finishes {
+            let mut waits = total.lock();
+            self.unpark(&mut waits);
+            let passed = self.give_up_finishing(&mut waits);
+            drop(waits);
+            wake(passed);
+        }
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests;

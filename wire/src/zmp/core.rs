@@ -236,6 +236,9 @@ pub struct Turn {
     pub taken: Charge,
     /// From the socket: more waits to be written than there was room for.
     pub more: bool,
+    /// From the socket: every connection of the link is there. Until then the limit of the handshake
+    /// runs (1.5).
+    pub ready: bool,
     /// From the socket: the connection is to end, once `outgoing` is written.
     pub close: Option<Closing>,
 }

@@ -97,7 +97,7 @@ pub enum HandshakeFault {
 }
 
 impl HandshakeFault {
-    /// The value of a HANDSHAKE_FAILED_PROTOCOL event.
+    /// The value of a `HANDSHAKE_FAILED_PROTOCOL` event.
     pub const fn value(self) -> u64 {
         match self {
             Self::Hello => 0x1000_0013,

@@ -1,29 +1,62 @@
-//! Who gets the next record of a DEALER: smooth weighted turns, bit by bit as written in 2.2.
+//! Who gets the next record of a DEALER: smooth weighted turns, bit by bit as 2.2 has them.
+//!
+//! The rule adds to every candidate and takes from one. Candidates of one weight gain the same in
+//! each run, so they form a group that keeps what it gained once for all of them, and a heap of
+//! what each has beside that. A selection looks at the head of each group and moves one candidate
+//! down its heap: O(groups + log n).
 
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::marker::PhantomData;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use slab::Slab;
 
+use self::group::{Group, Peer, Slot};
 use super::core::Weight;
+
+mod group;
+#[cfg(test)]
+mod tests;
+
+/// The identifier of a peer: its order breaks ties.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    routing_id: Bytes,
+    endpoint: Arc<str>,
+    attached: u64,
+}
 
 /// Peers and their accumulators.
 #[derive(Debug)]
 pub struct Scheduler<K> {
-    peers: PhantomData<K>,
+    peers: Slab<Peer<K>>,
+    by_key: HashMap<K, (Slot, Name)>,
+    by_name: BTreeMap<Name, Slot>,
+    groups: Slab<Group>,
+    attached: u64,
+    /// Empty outside of a selection; kept for its memory.
+    refused: Vec<Slot>,
 }
 
 impl<K> Default for Scheduler<K> {
     fn default() -> Self {
-        Self { peers: PhantomData }
+        Self {
+            peers: Slab::new(),
+            by_key: HashMap::new(),
+            by_name: BTreeMap::new(),
+            groups: Slab::new(),
+            attached: 0,
+            refused: Vec::new(),
+        }
     }
 }
 
-#[allow(clippy::unimplemented, unused_variables)]
 impl<K: Copy + Eq + Hash> Scheduler<K> {
     /// A connection became ready: its accumulator begins at 0 (D-S3). `routing_id`, `endpoint` and
-    /// the order of these calls are its identifier, which breaks ties. Replaces one with the same key.
+    /// the order of these calls are its identifier, which breaks ties. Replaces one with the same
+    /// key.
     pub fn insert(
         &mut self,
         key: K,
@@ -32,59 +65,216 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
         router: bool,
         weight: Weight,
     ) {
-        unimplemented!()
+        self.remove(key);
+        self.attached += 1;
+        let name = Name { routing_id, endpoint, attached: self.attached };
+        let rank = self.rank_for(&name);
+        let group = self.group_of(weight, router);
+        let slot = self.peers.insert(Peer::new(key, group, rank));
+        self.by_key.insert(key, (slot, name.clone()));
+        self.by_name.insert(name, slot);
+        self.join(slot);
     }
 
     /// The connection ended: its accumulator is gone (D-S3). False when it is unknown.
     pub fn remove(&mut self, key: K) -> bool {
-        unimplemented!()
+        let Some((slot, name)) = self.by_key.remove(&key) else { return false };
+        self.leave(slot);
+        let peer = self.peers.remove(slot);
+        self.by_name.remove(&name);
+        self.leave_group(peer.group);
+        true
     }
 
     /// Its weight changed; the accumulator stays. With 0 it is no candidate.
     pub fn set_weight(&mut self, key: K, weight: Weight) {
-        unimplemented!()
+        let Some(slot) = self.slot(key) else { return };
+        self.leave(slot);
+        let old = self.peers[slot].group;
+        let router = self.groups[old].router;
+        self.peers[slot].group = self.group_of(weight, router);
+        self.leave_group(old);
+        self.join(slot);
     }
 
     /// It can not take a record: it is no candidate, and its accumulator stands still (D-S1).
     pub fn exclude(&mut self, key: K) {
-        unimplemented!()
+        let Some(slot) = self.slot(key) else { return };
+        self.leave(slot);
+        self.peers[slot].excluded = true;
     }
 
     /// It can take a record again.
     pub fn include(&mut self, key: K) {
-        unimplemented!()
+        let Some(slot) = self.slot(key) else { return };
+        self.peers[slot].excluded = false;
+        self.join(slot);
     }
 
     /// Chooses the peer of one record among all candidates, or among the ROUTERs. `accepts` is
     /// asked for the winner; one that refuses is left out for this record and the rest is tried
     /// again. Only the run whose winner accepts counts (D-S1).
-    pub fn select(&mut self, routers_only: bool, accepts: impl FnMut(K) -> bool) -> Option<K> {
-        unimplemented!()
+    pub fn select(&mut self, routers_only: bool, mut accepts: impl FnMut(K) -> bool) -> Option<K> {
+        let mut chosen = None;
+        while let Some((group, sum)) = self.winner(routers_only) {
+            let slot = self.groups[group].heap[0];
+            let key = self.peers[slot].key;
+            if accepts(key) {
+                self.commit(routers_only, group, sum);
+                chosen = Some(key);
+                break;
+            }
+            self.leave(slot);
+            self.refused.push(slot);
+        }
+        while let Some(slot) = self.refused.pop() {
+            self.join(slot);
+        }
+        chosen
     }
 
     /// Whom the rule names among all peers of positive weight, excluded ones too, without a run
     /// (D-N2). Looks at every peer.
     pub fn preferred(&self, routers_only: bool) -> Option<K> {
-        unimplemented!()
+        let candidates = self.peers.iter().filter(|(_, peer)| {
+            let group = &self.groups[peer.group];
+            group.weight > 0 && (group.router || !routers_only)
+        });
+        let best = candidates.max_by_key(|(slot, peer)| {
+            let gained = self.accumulator_at(*slot) + self.groups[peer.group].weight;
+            (gained, std::cmp::Reverse(peer.rank))
+        });
+        best.map(|(_, peer)| peer.key)
     }
 
     /// There is a candidate.
     pub fn has_candidate(&self, routers_only: bool) -> bool {
-        unimplemented!()
+        self.candidates(routers_only).next().is_some()
     }
 
     /// The accumulator of a peer.
     pub fn accumulator(&self, key: K) -> Option<i64> {
-        unimplemented!()
+        self.slot(key).map(|slot| self.accumulator_at(slot))
     }
 
     /// How many peers there are, candidates or not.
     pub fn len(&self) -> usize {
-        unimplemented!()
+        self.peers.len()
     }
 
     /// There are none.
     pub fn is_empty(&self) -> bool {
-        unimplemented!()
+        self.peers.is_empty()
+    }
+
+    fn slot(&self, key: K) -> Option<Slot> {
+        self.by_key.get(&key).map(|(slot, _)| *slot)
+    }
+
+    /// Groups that have a candidate.
+    fn candidates(&self, routers_only: bool) -> impl Iterator<Item = (usize, &Group)> {
+        self.groups
+            .iter()
+            .filter(move |(_, group)| !group.heap.is_empty() && (group.router || !routers_only))
+    }
+
+    /// The group whose head wins a run, and the sum of all weights in it.
+    fn winner(&self, routers_only: bool) -> Option<(usize, i64)> {
+        let mut sum = 0;
+        let mut best: Option<(i64, u64, usize)> = None;
+        for (index, group) in self.candidates(routers_only) {
+            sum += group.sum;
+            let head = &self.peers[group.heap[0]];
+            let gained = head.accumulator + group.gained + group.weight;
+            if best.is_none_or(|(most, rank, _)| (gained, rank) > (most, head.rank)) {
+                best = Some((gained, head.rank, index));
+            }
+        }
+        best.map(|(_, _, index)| (index, sum))
+    }
+
+    /// One run: every candidate gains its weight, the head of `winner` pays the sum.
+    fn commit(&mut self, routers_only: bool, winner: usize, sum: i64) {
+        for (index, group) in &mut self.groups {
+            if group.heap.is_empty() || (routers_only && !group.router) {
+                continue;
+            }
+            group.gain(&mut self.peers);
+            if index == winner {
+                group.pay(&mut self.peers, sum);
+            }
+        }
+    }
+
+    fn accumulator_at(&self, slot: Slot) -> i64 {
+        let peer = &self.peers[slot];
+        let gained = if peer.is_candidate() { self.groups[peer.group].gained } else { 0 };
+        peer.accumulator + gained
+    }
+
+    /// Makes a candidate of a peer that may be one and is none.
+    fn join(&mut self, slot: Slot) {
+        let peer = &self.peers[slot];
+        let group = &mut self.groups[peer.group];
+        if group.weight > 0 && !peer.excluded && !peer.is_candidate() {
+            group.join(&mut self.peers, slot);
+        }
+    }
+
+    /// The peer is no candidate; its accumulator stays.
+    fn leave(&mut self, slot: Slot) {
+        let peer = &self.peers[slot];
+        if peer.is_candidate() {
+            self.groups[peer.group].leave(&mut self.peers, slot);
+        }
+    }
+
+    /// The group of a new member.
+    fn group_of(&mut self, weight: Weight, router: bool) -> usize {
+        let weight = i64::from(weight.get());
+        let known = self
+            .groups
+            .iter()
+            .find(|(_, group)| group.weight == weight && group.router == router)
+            .map(|(index, _)| index);
+        let index = known.unwrap_or_else(|| self.groups.insert(Group::new(weight, router)));
+        self.groups[index].members += 1;
+        index
+    }
+
+    fn leave_group(&mut self, index: usize) {
+        self.groups[index].members -= 1;
+        if self.groups[index].members == 0 {
+            self.groups.remove(index);
+        }
+    }
+
+    /// A number between those of the neighbours of a new name, so that ties need not compare bytes.
+    fn rank_for(&mut self, name: &Name) -> u64 {
+        let rank = |(_, slot): (&Name, &Slot)| self.peers[*slot].rank;
+        let below = self.by_name.range(..name).next_back().map_or(0, rank);
+        let above = self
+            .by_name
+            .range((Bound::Excluded(name), Bound::Unbounded))
+            .next()
+            .map_or(u64::MAX, rank);
+        let between = below + (above - below) / 2;
+        if between > below { between } else { self.spread_ranks(name) }
+    }
+
+    /// Numbers all peers afresh in equal distances, and says that of a new name.
+    fn spread_ranks(&mut self, new: &Name) -> u64 {
+        let distance = u64::MAX / (self.peers.len() as u64 + 2);
+        let mut rank = 0;
+        let mut of_new = None;
+        for (name, &slot) in &self.by_name {
+            rank += distance;
+            if of_new.is_none() && new < name {
+                of_new = Some(rank);
+                rank += distance;
+            }
+            self.peers[slot].rank = rank;
+        }
+        of_new.unwrap_or(rank + distance)
     }
 }

@@ -347,12 +347,8 @@ pub struct Counters {
     pub completions: Tally<RequestResult, 14>,
     /// Flow epochs of this socket.
     pub epochs_issued: u64,
-    /// Peers that paused this socket.
-    pub paused: u64,
-    /// Peers that let it run again.
-    pub resumed: u64,
-    /// Flow states without effect for their epoch or connection (D-F4).
-    pub stale: u64,
+    /// Flow states that peers sent.
+    pub flow: FlowStatus,
     /// WEIGHT and FLOWSTATE frames that are none (1.7).
     pub malformed: u64,
     /// Records that went nowhere.
