@@ -271,7 +271,6 @@ impl Broker {
         let answer = if result == RequestResult::Ok {
             Answer::Reply(reply, parts.unwrap_or_else(|| Record::new(Bytes::new())))
         } else {
-            self.counters.worker_errors += u64::from(parts.is_some());
             let errno = if errno.0 == 0 { errno_of(result) } else { errno };
             Answer::Error(reply, errno, parts)
         };
@@ -465,5 +464,7 @@ const fn errno_of_submit(error: SubmitError) -> Errno {
     })
 }
 
+#[cfg(test)]
+mod kit;
 #[cfg(test)]
 mod tests;

@@ -43,8 +43,6 @@ pub struct Counters {
     /// ERROR REPLYs that their client's link has taken, in the order of [`RequestResult::ALL`] by
     /// what their errno stands for (4.8).
     pub error_replies: [u64; RequestResult::ALL.len()],
-    /// ERROR REPLYs of workers that were passed on; they are among the others too.
-    pub worker_errors: u64,
     /// Replies that nobody got: their client left, or the time to stop was over.
     pub replies_abandoned: u64,
     /// DATA that workers took.
