@@ -180,6 +180,9 @@ fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
 fn check(args: &ConfigArgs) -> ExitCode {
     match args.load() {
         Ok((loaded, _)) => {
+            for warning in &loaded.config.warnings {
+                let _ = writeln!(io::stderr(), "warning: {warning}");
+            }
             print(&format!("{}: ok\n{}", loaded.source, chain::tree(&loaded.config.plan)))
         }
         Err(problems) => wrong(&problems),

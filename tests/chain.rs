@@ -70,6 +70,7 @@ fn default_configuration(port: u16) -> String {
         ("\nport = 7000\n", format!("\nport = {port}\n")),
         ("\nport = 7000 ", "\nport = 0 ".into()),
         ("port = 7001 }", "port = 0 }".into()),
+        ("tcp://127.0.0.1:5555\"]", "tcp://127.0.0.1:*\"]".into()),
         ("\"127.0.0.1:9600\"", "\"127.0.0.1:0\"".into()),
         ("# format = \"text\"", "format = \"json\"".into()),
     ] {

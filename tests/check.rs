@@ -219,6 +219,23 @@ fn t01_port_zero_needs_its_flag() {
 }
 
 #[test]
+fn records_of_any_size_are_right_and_warned_about() {
+    let toml = fs::read_to_string("tests/config/right/sockets.toml").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(
+        file.path(),
+        toml.replace("max-message-size = 4_294_967_295", "max-message-size = 0"),
+    )
+    .unwrap();
+    let path = file.path().to_str().unwrap();
+    let output = lineway(&["check", "--config", path]);
+    assert_eq!(output.status.code(), Some(0));
+    let warned = text(&output.stderr);
+    let begins = format!("warning: {path}:21:20: node \"clients\", settings.max-message-size: ");
+    assert!(warned.starts_with(&begins) && warned.lines().count() == 1, "{warned}");
+}
+
+#[test]
 fn the_log_variable_takes_the_place_of_the_level_and_is_checked() {
     let check = |value: &str| {
         let args = ["check", "--config", "right/shared.toml"];
@@ -277,9 +294,11 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "right/names.toml",
         "right/fisher.toml",
         "right/mux.toml",
+        "right/sockets.toml",
         "wrong/misspelt.toml",
         "wrong/fisher.toml",
         "wrong/mux.toml",
+        "wrong/sockets.toml",
     ];
     let edit =
         (any::<prop::sample::Index>(), 0..12_usize, prop::collection::vec(any::<u8>(), 0..4));

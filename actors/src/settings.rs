@@ -10,6 +10,10 @@ use ipnet::IpNet;
 use lineway_wire::mux::Limits;
 use lineway_wire::units::{ByteCount, Millis, Port};
 
+mod socket;
+
+pub use socket::{DealerSocketSettings, MessageSettings, RouterSocketSettings};
+
 /// The whole service: what `lineway run` builds and what a reload compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -26,8 +30,16 @@ pub struct ServiceSettings {
     pub workers: usize,
     /// `drain-timeout-ms`: how long lines may go on after a stop was asked for.
     pub drain_timeout: Millis,
+    /// `total-queue-bytes`: what all message sockets together may hold; above it they read no more
+    /// (B-7). Default [`Self::TOTAL_QUEUE`].
+    pub total_queue: ByteCount,
     /// How names are resolved.
     pub dns: DnsSettings,
+}
+
+impl ServiceSettings {
+    /// `total-queue-bytes` where none is written.
+    pub const TOTAL_QUEUE: ByteCount = ByteCount::new(512 << 20);
 }
 
 /// The `[dns]` table: how host names are resolved (T10).
@@ -87,6 +99,10 @@ pub enum NodeSettings {
     MuxClient(MuxClientSettings),
     /// Takes those connections and starts a line for each that they carry.
     MuxServer(MuxServerSettings),
+    /// Sends the requests of the `RouterSocket` before it to its peers.
+    DealerSocket(DealerSocketSettings),
+    /// Takes records and requests of its peers, and answers them.
+    RouterSocket(RouterSocketSettings),
 }
 
 impl NodeSettings {
@@ -98,6 +114,15 @@ impl NodeSettings {
     /// True for a node that ends the process when its work is done.
     pub const fn terminates(&self) -> bool {
         matches!(self, Self::TesterClient(settings) if settings.terminate)
+    }
+
+    /// What a message socket has, if it is one.
+    pub const fn messages(&self) -> Option<&MessageSettings> {
+        match self {
+            Self::DealerSocket(settings) => Some(&settings.common),
+            Self::RouterSocket(settings) => Some(&settings.common),
+            _ => None,
+        }
     }
 
     /// The type as written in the configuration.
@@ -112,6 +137,8 @@ impl NodeSettings {
             Self::ConnectionFisherServer(_) => "ConnectionFisherServer",
             Self::MuxClient(_) => "MuxClient",
             Self::MuxServer(_) => "MuxServer",
+            Self::DealerSocket(_) => "DealerSocket",
+            Self::RouterSocket(_) => "RouterSocket",
         }
     }
 }

@@ -6,8 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lineway_actors::registry::{LineView, Takes};
-use lineway_actors::settings::{Host, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan};
+use lineway_actors::settings::{
+    Host, MessageSettings, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan,
+};
 use lineway_actors::wire::units::{ByteCount, Port};
+use lineway_actors::wire::zmp::core::DuplicatePolicy;
+use lineway_actors::wire::zmp::endpoint::Endpoint;
 use serde::Serialize;
 
 use super::json::document;
@@ -79,6 +83,50 @@ struct Summary {
     server_first_delay_ms: Option<u64>,
     #[serde(flatten)]
     mux: Option<MuxSummary>,
+    #[serde(flatten)]
+    messages: Option<MessageSummary>,
+}
+
+/// What tells one message socket from another.
+#[derive(Serialize)]
+struct MessageSummary {
+    bind: Vec<String>,
+    #[serde(rename = "connect")]
+    connects: Vec<String>,
+    /// As configured; the one in force is in `/api/sockets`.
+    routing_id: Option<String>,
+    weight: u32,
+    request_timeout_ms: u64,
+    /// 0 = no limit.
+    send_hwm_bytes: u64,
+    receive_hwm_bytes: u64,
+    max_message_size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mandatory: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rid_duplicate_policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_envelope: Option<bool>,
+}
+
+impl MessageSummary {
+    fn of(messages: &MessageSettings) -> Self {
+        let all = |endpoints: &[Endpoint]| endpoints.iter().map(ToString::to_string).collect();
+        let id = messages.routing_id.as_ref();
+        Self {
+            bind: all(&messages.bind),
+            connects: all(&messages.connect),
+            routing_id: id.map(|id| id.as_bytes().escape_ascii().to_string()),
+            weight: messages.weight.get(),
+            request_timeout_ms: messages.request_timeout.get(),
+            send_hwm_bytes: messages.send_hwm.get(),
+            receive_hwm_bytes: messages.receive_hwm.get(),
+            max_message_size: messages.max_message_size.get(),
+            mandatory: None,
+            rid_duplicate_policy: None,
+            data_envelope: None,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -227,6 +275,20 @@ fn summary(settings: &NodeSettings) -> Summary {
             let mut mux = MuxSummary::of(&server.mux);
             mux.max_children = Some(server.max_children);
             Summary { mux: Some(mux), ..Summary::default() }
+        }
+        NodeSettings::DealerSocket(dealer) => {
+            let messages = Some(MessageSummary::of(&dealer.common));
+            Summary { messages, ..Summary::default() }
+        }
+        NodeSettings::RouterSocket(router) => {
+            let mut messages = MessageSummary::of(&router.common);
+            messages.mandatory = Some(router.mandatory);
+            messages.rid_duplicate_policy = Some(match router.duplicates {
+                DuplicatePolicy::Reject => "reject",
+                DuplicatePolicy::Handover => "handover",
+            });
+            messages.data_envelope = Some(router.data_envelope);
+            Summary { messages: Some(messages), ..Summary::default() }
         }
         NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }

@@ -42,6 +42,7 @@ fn context() -> Context {
         service: ServiceSettings {
             workers: 1,
             drain_timeout: Millis::new(10_000),
+            total_queue: ServiceSettings::TOTAL_QUEUE,
             dns: DnsSettings { servers: Vec::new(), timeout: Millis::new(1000) },
         },
         nodes: vec![

@@ -2,7 +2,7 @@
 //!
 //! A node type says which kind of traffic it takes from the node before it and which it gives to
 //! `next`. Everything else follows: what takes nothing starts a chain, what gives nothing ends one,
-//! and neighbours fit when what one gives is what the other takes.
+//! and neighbours fit when what one gives is something that the other takes.
 //!
 //! Between the two ends of a mux or of a fisher pair the bytes are not those of the lines: what one
 //! end puts around them the other one takes off, so nodes far from each other have to fit too.
@@ -21,6 +21,8 @@ use crate::suggest::nearest;
 pub enum Traffic {
     /// Lines that carry bytes.
     Bytes,
+    /// Records of DEALER and ROUTER sockets.
+    Messages,
     /// SIP requests and their replies.
     Sip,
 }
@@ -30,6 +32,7 @@ impl Traffic {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Bytes => "byte streams",
+            Self::Messages => "messages",
             Self::Sip => "SIP",
         }
     }
@@ -40,8 +43,8 @@ impl Traffic {
 pub struct Shape {
     /// The name as written in the configuration.
     pub name: &'static str,
-    /// What it takes from the node before it; `None` starts a chain.
-    pub takes: Option<Traffic>,
+    /// What it takes from the nodes before it, each of them one kind; none starts a chain.
+    pub takes: &'static [Traffic],
     /// What it gives to `next`; `None` ends a chain.
     pub gives: Option<Traffic>,
     /// What it does to the bytes that pass.
@@ -72,15 +75,15 @@ pub enum Layer {
 
 impl Shape {
     const fn start(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: None, gives: Some(Traffic::Bytes), bytes }
+        Self { name, takes: &[], gives: Some(Traffic::Bytes), bytes }
     }
 
     const fn inside(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: Some(Traffic::Bytes), gives: Some(Traffic::Bytes), bytes }
+        Self { name, takes: &[Traffic::Bytes], gives: Some(Traffic::Bytes), bytes }
     }
 
     const fn end(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: Some(Traffic::Bytes), gives: None, bytes }
+        Self { name, takes: &[Traffic::Bytes], gives: None, bytes }
     }
 }
 
@@ -88,8 +91,9 @@ impl Shape {
 pub const TCP_LISTENER: Shape = Shape::start("TcpListener", Bytes::Any);
 /// `TcpConnector`: ends a chain.
 pub const TCP_CONNECTOR: Shape = Shape::end("TcpConnector", Bytes::Any);
-/// `EchoServer`: ends a chain.
-pub const ECHO_SERVER: Shape = Shape::end("EchoServer", Bytes::Own);
+/// `EchoServer`: ends a chain of lines, or one of records (B-6).
+pub const ECHO_SERVER: Shape =
+    Shape { takes: &[Traffic::Bytes, Traffic::Messages], ..Shape::end("EchoServer", Bytes::Own) };
 /// `TesterClient`: starts a chain.
 pub const TESTER_CLIENT: Shape = Shape::start("TesterClient", Bytes::Own);
 /// `TesterServer`: ends a chain.
@@ -103,6 +107,13 @@ pub const FISHER_SERVER: Shape =
 pub const MUX_CLIENT: Shape = Shape::inside("MuxClient", Bytes::Adds(Layer::Frames));
 /// `MuxServer`: stands inside a chain.
 pub const MUX_SERVER: Shape = Shape::inside("MuxServer", Bytes::Removes(Layer::Frames));
+
+/// `RouterSocket`: starts a chain of records.
+pub const ROUTER_SOCKET: Shape =
+    Shape { gives: Some(Traffic::Messages), ..Shape::start("RouterSocket", Bytes::Any) };
+/// `DealerSocket`: ends a chain of records.
+pub const DEALER_SOCKET: Shape =
+    Shape { takes: &[Traffic::Messages], ..Shape::end("DealerSocket", Bytes::Any) };
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,10 +241,10 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
             Fault::Loop { node, nodes: nodes.clone() }
         } else if from.is_some_and(|shape| shape.gives.is_none()) {
             Fault::NextOfEnd { node }
-        } else if to.is_some_and(|shape| shape.takes.is_none()) {
+        } else if to.is_some_and(|shape| shape.takes.is_empty()) {
             Fault::NextIsStart { node, next }
         } else if let (Some(from), Some(to)) = (from, to)
-            && from.gives != to.takes
+            && from.gives.is_some_and(|gives| !to.takes.contains(&gives))
         {
             Fault::Misfit { node, next }
         } else {
@@ -245,7 +256,7 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
     faults.extend(layers::faults(links, &sound));
 
     let must_be_reached =
-        |link: &Link<'_>| link.name.is_some() && link.shape.is_some_and(|s| s.takes.is_some());
+        |link: &Link<'_>| link.name.is_some() && link.shape.is_some_and(|s| !s.takes.is_empty());
     if !open_end {
         let unreached = (0..links.len()).filter(|&n| !reached[n] && must_be_reached(&links[n]));
         // Of two nodes with one name the second can not be reached; the name is the fault then.

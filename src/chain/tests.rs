@@ -1,11 +1,12 @@
 use super::{
-    Bytes, ECHO_SERVER, FISHER_CLIENT, FISHER_SERVER, Fault, Link, MUX_CLIENT, MUX_SERVER, Next,
-    Shape, TCP_CONNECTOR, TCP_LISTENER, TESTER_CLIENT, TESTER_SERVER, Traffic, check,
+    Bytes, DEALER_SOCKET, ECHO_SERVER, FISHER_CLIENT, FISHER_SERVER, Fault, Link, MUX_CLIENT,
+    MUX_SERVER, Next, ROUTER_SOCKET, Shape, TCP_CONNECTOR, TCP_LISTENER, TESTER_CLIENT,
+    TESTER_SERVER, Traffic, check,
 };
 
 const MIDDLE: Shape = Shape::inside("Middle", Bytes::Any);
 const SIP_END: Shape =
-    Shape { name: "SipEnd", takes: Some(Traffic::Sip), gives: None, bytes: Bytes::Own };
+    Shape { name: "SipEnd", takes: &[Traffic::Sip], gives: None, bytes: Bytes::Own };
 
 fn link<'a>(name: &'a str, shape: &'a Shape, next: &'a str) -> Link<'a> {
     let next = if next.is_empty() { Next::Nobody } else { Next::To(next) };
@@ -259,4 +260,31 @@ fn case_t14_a_mux_stands_between_two_nodes() {
         let links = [link("mid", shape, "out"), link("out", OUT, "")];
         assert_eq!(faults(&links), [Fault::Unreached { node: 0 }]);
     }
+}
+
+#[test]
+fn socket_b6_a_router_is_followed_by_a_dealer_or_an_echo() {
+    for end in [&DEALER_SOCKET, ECHO] {
+        assert_eq!(chain(&[&ROUTER_SOCKET, end]), []);
+    }
+    for end in [OUT, TESTED] {
+        assert_eq!(chain(&[&ROUTER_SOCKET, end]), [Fault::Misfit { node: 0, next: 1 }]);
+    }
+    assert_eq!(chain(&[&ROUTER_SOCKET, RACE, PROOF, ECHO]), [Fault::Misfit { node: 0, next: 1 }]);
+    assert_eq!(chain(&[&ROUTER_SOCKET]), [Fault::MissingNext { node: 0 }]);
+    assert_eq!(chain(&[&DEALER_SOCKET]), [Fault::Unreached { node: 0 }]);
+    for before in [IN, TESTER] {
+        assert_eq!(chain(&[before, &DEALER_SOCKET]), [Fault::Misfit { node: 0, next: 1 }]);
+    }
+    assert_eq!(chain(&[&ROUTER_SOCKET, &DEALER_SOCKET, ECHO]), [Fault::NextOfEnd { node: 1 }]);
+}
+
+#[test]
+fn socket_b6_one_echo_takes_lines_and_records() {
+    let links = [
+        link("lines", &TCP_LISTENER, "echo"),
+        link("records", &ROUTER_SOCKET, "echo"),
+        link("echo", &ECHO_SERVER, ""),
+    ];
+    assert_eq!(faults(&links), []);
 }

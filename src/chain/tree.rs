@@ -5,9 +5,12 @@ use std::fmt::{Display, Write as _};
 use std::net::{IpAddr, SocketAddr};
 
 use lineway_actors::settings::{
-    Host, MuxMode, NodePlan, NodeSettings, Plan, Target, TcpListenerSettings, TesterSettings,
+    Host, MessageSettings, MuxMode, NodePlan, NodeSettings, Plan, Target, TcpListenerSettings,
+    TesterSettings,
 };
 use lineway_wire::units::Port;
+use lineway_wire::zmp::core::Weight;
+use lineway_wire::zmp::endpoint::Endpoint;
 
 use crate::config::visible;
 
@@ -112,7 +115,29 @@ pub fn describe(settings: &NodeSettings) -> String {
         NodeSettings::MuxServer(mux) => {
             format!("at most {} on each parent", counted(mux.max_children, "child", "children"))
         }
+        NodeSettings::DealerSocket(dealer) => places(&dealer.common),
+        NodeSettings::RouterSocket(router) => {
+            let envelope = if router.data_envelope { "; data both ways" } else { "" };
+            format!("{}{envelope}", places(&router.common))
+        }
     }
+}
+
+/// Where a message socket binds and connects, and its weight where that is not as usual.
+fn places(messages: &MessageSettings) -> String {
+    let all = |word: &str, endpoints: &[Endpoint]| {
+        let words = endpoints.iter().map(|endpoint| match endpoint {
+            Endpoint::Tcp { host, port: None } => format!("tcp://{host}:(a free port)"),
+            Endpoint::Ipc(None) => "ipc://(a free path)".to_owned(),
+            // A path may have anything in it.
+            endpoint => visible(&endpoint.to_string()),
+        });
+        (!endpoints.is_empty()).then(|| format!("{word} {}", listed(words.collect())))
+    };
+    let weight = messages.weight;
+    let weight = (weight != Weight::DEFAULT).then(|| format!("weight {}", weight.get()));
+    let places = [all("bind", &messages.bind), all("connect", &messages.connect), weight];
+    places.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// When a `MuxClient` opens another parent.

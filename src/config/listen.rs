@@ -1,23 +1,28 @@
-//! Two listeners can not have one address and port.
+//! Two nodes can not have one address to listen on.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lineway_actors::settings::NodeSettings;
 use lineway_wire::units::Port;
+use lineway_wire::zmp::endpoint::Endpoint;
 
 use super::AdminSettings;
-use super::node::Draft;
+use super::node::{Draft, is_chosen};
 use super::reader::Reading;
 
 /// Somebody who listens on a port.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Listens<'a> {
     /// `None` for the admin interface.
     draft: Option<&'a Draft<'a>>,
     address: IpAddr,
     interface: Option<&'a Arc<str>>,
+    /// Where the file says so.
+    span: Range<usize>,
 }
 
 impl Listens<'_> {
@@ -31,33 +36,100 @@ impl Listens<'_> {
     }
 }
 
-/// Notes each pair of listeners that want one address and port, once.
+/// Notes each pair of nodes that want one address, once.
 pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading: &Reading<'_>) {
-    let mut by_port: HashMap<u16, Vec<Listens<'_>>> = HashMap::new();
-    let of_admin = Listens { draft: None, address: admin.listen.ip(), interface: None };
-    by_port.entry(admin.listen.port()).or_default().push(of_admin);
+    let mut taken = Taken { by_port: HashMap::new(), by_name: HashMap::new(), reading };
+    let of_admin = Listens { draft: None, address: admin.listen.ip(), interface: None, span: 0..0 };
+    taken.by_port.entry(admin.listen.port()).or_default().push(of_admin);
 
     for draft in drafts {
-        let Some(NodeSettings::TcpListener(listener)) = &draft.settings else {
-            continue;
-        };
-        let interface = listener.socket.interface.as_ref();
-        let this = Listens { draft: Some(draft), address: listener.address, interface };
-        let mut told = false;
-        for &port in listener.ports.iter().filter(|&&port| port != Port::ANY) {
-            let others = by_port.entry(port.get()).or_default();
-            if let Some(other) = others.iter().find(|other| other.clashes(&this)).filter(|_| !told)
-            {
-                told = true;
-                let place = std::net::SocketAddr::new(other.address, port.get());
-                let owner = other.draft.map_or("the admin interface", |draft| draft.title());
-                let mut problem = draft
-                    .ports_problem(format!("found {port}, but {owner} already listens on {place}"));
-                problem.label = Some("already taken".to_owned());
-                problem.also = other.draft.map(|draft| (draft.ports_span(), "first"));
-                reading.note(problem);
+        match &draft.settings {
+            Some(NodeSettings::TcpListener(listener)) => {
+                let interface = listener.socket.interface.as_ref();
+                let (setting, span) = draft.ports();
+                let this =
+                    Listens { draft: Some(draft), address: listener.address, interface, span };
+                let mut told = false;
+                for &port in listener.ports.iter().filter(|&&port| port != Port::ANY) {
+                    told |= taken.takes(port, &this, &setting, &port, told);
+                }
             }
-            others.push(this);
+            Some(settings) => {
+                let binds = settings.messages().map_or(&[][..], |messages| &messages.bind);
+                for (index, endpoint) in binds.iter().enumerate() {
+                    taken.binds(draft, index, endpoint);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// What is taken already.
+struct Taken<'a> {
+    by_port: HashMap<u16, Vec<Listens<'a>>>,
+    /// Endpoints without a port: paths and names.
+    by_name: HashMap<String, (&'a Draft<'a>, Range<usize>)>,
+    reading: &'a Reading<'a>,
+}
+
+impl<'a> Taken<'a> {
+    /// Takes a port, and tells who has it already. True when it did.
+    fn takes(
+        &mut self,
+        port: Port,
+        this: &Listens<'a>,
+        setting: &str,
+        found: &dyn std::fmt::Display,
+        quietly: bool,
+    ) -> bool {
+        let others = self.by_port.entry(port.get()).or_default();
+        let other = others.iter().find(|other| other.clashes(this)).filter(|_| !quietly);
+        let told = other.is_some();
+        if let (Some(other), Some(draft)) = (other, this.draft) {
+            let place = std::net::SocketAddr::new(other.address, port.get());
+            let owner = other.draft.map_or("the admin interface", |draft| draft.title());
+            let what = format!("found {found}, but {owner} already listens on {place}");
+            let mut problem = draft.problem(setting, &this.span, what);
+            problem.label = Some("already taken".to_owned());
+            problem.also = other.draft.map(|_| (other.span.clone(), "first"));
+            self.reading.note(problem);
+        }
+        others.push(this.clone());
+        told
+    }
+
+    /// Takes an endpoint of a message socket. A host name may stand for any address: then the start
+    /// tells.
+    fn binds(&mut self, draft: &'a Draft<'a>, index: usize, endpoint: &Endpoint) {
+        let (setting, span) = draft.bind(index);
+        if is_chosen(endpoint) {
+            return;
+        }
+        if let Endpoint::Tcp { host, port } = endpoint {
+            let address = match &**host {
+                "*" => Some(IpAddr::from([0, 0, 0, 0])),
+                host => host.parse().ok().map(|ip: IpAddr| ip.to_canonical()),
+            };
+            let port = port.and_then(|port| Port::new(i64::from(port)));
+            if let (Some(address), Some(port)) = (address, port) {
+                let this = Listens { draft: Some(draft), address, interface: None, span };
+                self.takes(port, &this, &setting, endpoint, false);
+            }
+            return;
+        }
+        match self.by_name.entry(endpoint.to_string()) {
+            Entry::Vacant(free) => {
+                free.insert((draft, span));
+            }
+            Entry::Occupied(taken) => {
+                let (owner, first) = taken.get();
+                let what = format!("found {endpoint}, but {} already binds it", owner.title());
+                let mut problem = draft.problem(&setting, &span, what);
+                problem.label = Some("already taken".to_owned());
+                problem.also = Some((first.clone(), "first"));
+                self.reading.note(problem);
+            }
         }
     }
 }

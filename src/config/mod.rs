@@ -40,6 +40,8 @@ pub struct Config {
     pub log: LogSettings,
     /// `[admin]`.
     pub admin: AdminSettings,
+    /// What is right, and yet worth a word to the operator: one line each, in the form of a problem.
+    pub warnings: Vec<String>,
 }
 
 /// `[log]`: what is written to standard error.
@@ -151,7 +153,14 @@ pub fn parse(text: &str, name: &str, options: &LoadOptions) -> Result<Config, Pr
     let config = read_root(Table::new(&parsed.table, 0..0, Place::default(), &reading));
     let problems = parsed.with(text, reading.problems.into_inner());
     match config {
-        Some(config) if problems.is_empty() => Ok(config),
+        Some(mut config) if problems.is_empty() => {
+            let warnings = reading.warnings.into_inner();
+            if !warnings.is_empty() {
+                let warnings = Problems::new(name.to_owned(), text.to_owned(), warnings);
+                config.warnings = warnings.lines().collect();
+            }
+            Ok(config)
+        }
         _ => Err(Problems::new(name.to_owned(), text.to_owned(), problems)),
     }
 }
@@ -165,7 +174,7 @@ fn read_root(mut root: Table<'_>) -> Option<Config> {
     root.finish("a configuration", |name| {
         service::table_of(name).map(|table| format!("it belongs to [{table}]"))
     });
-    Some(Config { plan: Plan { service, nodes: nodes? }, log, admin })
+    Some(Config { plan: Plan { service, nodes: nodes? }, log, admin, warnings: Vec::new() })
 }
 
 /// The text of a file.

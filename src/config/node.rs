@@ -15,9 +15,11 @@ use crate::suggest::nearest;
 
 mod fisher;
 mod mux;
+mod socket;
 mod tcp;
 mod tester;
 
+pub(super) use socket::{BIND, is_chosen};
 pub(super) use tcp::{PORT, PORT_RANGE};
 
 /// The array of nodes.
@@ -37,7 +39,7 @@ struct NodeType {
 }
 
 /// Every node type.
-const TYPES: [NodeType; 9] = [
+const TYPES: [NodeType; 11] = [
     NodeType { shape: &chain::TCP_LISTENER, read: tcp::listener },
     NodeType { shape: &chain::TCP_CONNECTOR, read: tcp::connector },
     NodeType { shape: &chain::ECHO_SERVER, read: |_| Some(NodeSettings::EchoServer) },
@@ -47,6 +49,8 @@ const TYPES: [NodeType; 9] = [
     NodeType { shape: &chain::FISHER_SERVER, read: |table| Some(fisher::server(table)) },
     NodeType { shape: &chain::MUX_CLIENT, read: mux::client },
     NodeType { shape: &chain::MUX_SERVER, read: |table| Some(mux::server(table)) },
+    NodeType { shape: &chain::DEALER_SOCKET, read: socket::dealer },
+    NodeType { shape: &chain::ROUTER_SOCKET, read: socket::router },
 ];
 
 impl NodeType {
@@ -77,6 +81,10 @@ pub(super) struct Draft<'a> {
     pub(super) settings: Option<NodeSettings>,
     /// The setting that gives its ports, for a listener, and where it stands.
     ports: Option<(&'static str, Range<usize>)>,
+    /// Where the endpoints stand that a message socket binds.
+    binds: Vec<Range<usize>>,
+    /// Where `data-envelope` stands.
+    envelope: Option<Range<usize>>,
 }
 
 impl<'a> Draft<'a> {
@@ -88,22 +96,23 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A problem of the setting that gives a listener's ports.
-    pub(super) fn ports_problem(&self, what: String) -> Problem {
+    /// The setting that gives a listener's ports, and where it stands.
+    pub(super) fn ports(&self) -> (String, Range<usize>) {
         let (name, span) = self.ports.clone().unwrap_or((PORT, self.span.clone()));
-        self.problem(&format!("{SETTINGS}.{name}"), &span, what)
+        (format!("{SETTINGS}.{name}"), span)
     }
 
-    /// Where a listener's ports stand.
-    pub(super) fn ports_span(&self) -> Range<usize> {
-        self.ports.as_ref().map_or(self.span.clone(), |(_, span)| span.clone())
+    /// The place of an endpoint that a message socket binds, and where it stands.
+    pub(super) fn bind(&self, index: usize) -> (String, Range<usize>) {
+        let span = self.binds.get(index).unwrap_or(&self.span).clone();
+        (format!("{SETTINGS}.{BIND}[{index}]"), span)
     }
 
     pub(super) fn title(&self) -> &str {
         self.place.node.as_deref().unwrap_or_default()
     }
 
-    fn problem(&self, key: &str, span: &Range<usize>, what: String) -> Problem {
+    pub(super) fn problem(&self, key: &str, span: &Range<usize>, what: String) -> Problem {
         let place = Place { node: self.place.node.clone(), path: key.to_owned() };
         place.problem(span.clone(), what)
     }
@@ -144,6 +153,7 @@ pub(super) fn nodes(root: &mut Table<'_>, admin: &AdminSettings) -> Option<Vec<N
     let reading = root.reading;
     note_double_names(&drafts, reading);
     note_faults(&drafts, reading);
+    note_envelopes(&drafts, reading);
     listen::note_clashes(&drafts, admin, reading);
     drafts.into_iter().map(plan).collect()
 }
@@ -204,6 +214,7 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
 
     let value = table.get(SETTINGS);
     let mut ports = None;
+    let (mut binds, mut envelope) = (Vec::new(), None);
     let settings = kind.and_then(|kind| {
         let mut settings = if let Some(value) = &value {
             value.table("table of settings")?
@@ -214,6 +225,8 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         let read = (kind.read)(&mut settings);
         settings.finish(&a(kind.shape.name), |name| elsewhere(kind, name));
         ports = settings.written([PORT, PORT_RANGE]);
+        binds = settings.element_spans(BIND);
+        envelope = settings.span_of(socket::DATA_ENVELOPE);
         read
     });
 
@@ -230,6 +243,8 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         next_span,
         settings,
         ports,
+        binds,
+        envelope,
     }
 }
 
@@ -276,6 +291,30 @@ fn note_faults(drafts: &[Draft<'_>], reading: &Reading<'_>) {
     let links: Vec<_> = drafts.iter().map(Draft::link).collect();
     for fault in chain::check(&links) {
         reading.note(fault_problem(drafts, &fault));
+    }
+}
+
+/// Notes each `data-envelope` without a DealerSocket behind it: there is nobody who would get one.
+fn note_envelopes(drafts: &[Draft<'_>], reading: &Reading<'_>) {
+    for draft in drafts {
+        let (Some(NodeSettings::RouterSocket(settings)), Next::To(next)) =
+            (&draft.settings, draft.next)
+        else {
+            continue;
+        };
+        let is_next = |other: &&Draft<'_>| other.name.as_ref().is_some_and(|(n, _)| *n == next);
+        let next = drafts.iter().find(is_next).and_then(|next| next.kind);
+        let Some(span) = draft.envelope.as_ref().filter(|_| settings.data_envelope) else {
+            continue;
+        };
+        if let Some(next) = next.filter(|next| *next.shape == chain::ECHO_SERVER) {
+            let what = format!("found true, but {} follows", a(next.shape.name));
+            let key = format!("{SETTINGS}.{}", socket::DATA_ENVELOPE);
+            let mut problem = draft.problem(&key, span, what);
+            problem.label = Some("only with a DealerSocket behind it".to_owned());
+            problem.help = problem.label.clone();
+            reading.note(problem);
+        }
     }
 }
 
@@ -341,17 +380,23 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             problem
         }
         Fault::Misfit { node, next } => {
-            let words =
-                |traffic: Option<chain::Traffic>| traffic.map_or("", chain::Traffic::as_str);
-            let gives = words(drafts[node].kind.and_then(|kind| kind.shape.gives));
-            let takes = words(drafts[next].kind.and_then(|kind| kind.shape.takes));
+            let gives = drafts[node].kind.and_then(|kind| kind.shape.gives);
+            let takes = drafts[next].kind.map_or(&[][..], |kind| kind.shape.takes);
+            let takes: Vec<_> = takes.iter().map(|traffic| traffic.as_str()).collect();
             let what = format!(
-                "{}, {}, which takes {takes}; {} gives {gives}",
+                "{}, {}, which takes {}; {} gives {}",
                 written(node),
                 kind(next),
+                takes.join(" or "),
                 kind(node),
+                gives.map_or("", chain::Traffic::as_str),
             );
-            at_next(node, what)
+            let mut problem = at_next(node, what);
+            let takers = TYPES.iter().map(|kind| kind.shape);
+            let takers = takers.filter(|shape| gives.is_some_and(|g| shape.takes.contains(&g)));
+            let takers: Vec<_> = takers.map(|shape| shape.name).collect();
+            problem.help = Some(format!("what can follow: {}", takers.join(", ")));
+            problem
         }
         Fault::WrongBytes { node, next, from } => {
             let shape = drafts[from].kind.map(|kind| kind.shape);
@@ -383,8 +428,11 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             let mut problem = draft.problem("", span, "no chain leads to it".to_owned());
             problem.setting = None;
             let next = shortened(&format!("{:?}", name(node)));
-            problem.help =
-                Some(format!("write {NEXT} = {next} in the node before it, or take it out"));
+            let before = match draft.kind.map(|kind| kind.shape.takes) {
+                Some([chain::Traffic::Messages]) => "the RouterSocket before it",
+                _ => "the node before it",
+            };
+            problem.help = Some(format!("write {NEXT} = {next} in {before}, or take it out"));
             problem.label = Some("no node has this as its `next`".to_owned());
             problem
         }

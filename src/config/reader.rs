@@ -25,13 +25,16 @@ pub(super) struct Reading<'a> {
     pub(super) text: &'a str,
     pub(super) options: &'a LoadOptions,
     pub(super) problems: RefCell<Vec<Problem>>,
+    /// What is right, and yet worth a word to the operator.
+    pub(super) warnings: RefCell<Vec<Problem>>,
     /// Stands in for a table that is left out.
     pub(super) nothing: DeTable<'static>,
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(text: &'a str, options: &'a LoadOptions) -> Self {
-        Self { text, options, problems: RefCell::default(), nothing: DeTable::new() }
+        let (problems, warnings) = (RefCell::default(), RefCell::default());
+        Self { text, options, problems, warnings, nothing: DeTable::new() }
     }
 
     pub(super) fn note(&self, problem: Problem) {
@@ -130,6 +133,12 @@ impl<'a> Value<'a> {
         self.reading.note(self.problem(what));
     }
 
+    /// Notes that the value is right, and what the operator should know of it.
+    pub(super) fn warn(&self, what: &str) {
+        let warning = self.problem(format!("found {}: {what}", self.found()));
+        self.reading.warnings.borrow_mut().push(warning);
+    }
+
     /// Notes a problem of this value.
     pub(super) fn note(&self, problem: Problem) {
         self.reading.note(problem);
@@ -163,6 +172,12 @@ impl<'a> Value<'a> {
         range.contains(&number).then(|| format!("write {number} without quotes"))
     }
 
+    /// A time in milliseconds, to a year; `or` is what else would be right.
+    pub(super) fn millis_or(&self, or: &str) -> Option<Millis> {
+        let number = self.measured(&format!("{or}, or milliseconds"), 0..=LONGEST_MS, &TIME_UNITS);
+        number.map(Millis::new)
+    }
+
     /// A time in milliseconds, from `least` to a year.
     pub(super) fn millis(&self, least: i64) -> Option<Millis> {
         let number = self.measured("milliseconds", least..=LONGEST_MS, &TIME_UNITS)?;
@@ -171,8 +186,12 @@ impl<'a> Value<'a> {
 
     /// A number of bytes, from `least` to 1 GiB.
     pub(super) fn bytes(&self, least: i64) -> Option<ByteCount> {
-        let number = self.measured("bytes", least..=MOST_BYTES, &SIZE_UNITS)?;
-        Some(ByteCount::new(number))
+        self.bytes_of(least..=MOST_BYTES)
+    }
+
+    /// A number of bytes of the range.
+    pub(super) fn bytes_of(&self, range: RangeInclusive<i64>) -> Option<ByteCount> {
+        self.measured("bytes", range, &SIZE_UNITS).map(ByteCount::new)
     }
 
     /// A number of the range, in the smallest of these units.
@@ -282,6 +301,17 @@ impl<'a> Table<'a> {
     /// Whether the setting is written.
     pub(super) fn has(&self, name: &str) -> bool {
         self.keys.contains_key(name)
+    }
+
+    /// Where a setting is written.
+    pub(super) fn span_of(&self, name: &str) -> Option<Range<usize>> {
+        self.keys.get(name).map(Spanned::span)
+    }
+
+    /// Where the elements of a setting are written that is an array.
+    pub(super) fn element_spans(&self, name: &str) -> Vec<Range<usize>> {
+        let array = self.keys.get(name).and_then(|value| value.get_ref().as_array());
+        array.into_iter().flat_map(|array| array.iter()).map(Spanned::span).collect()
     }
 
     /// Which of some settings is written, and where.

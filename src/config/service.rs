@@ -3,12 +3,18 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use lineway_actors::settings::{DnsSettings, ServiceSettings};
+use lineway_wire::units::{ByteCount, Millis};
 use tracing_subscriber::EnvFilter;
 
 use super::problem::{Problem, visible};
 use super::reader::{Place, Reading, Table, Value, did_you_mean};
 use super::{AdminSettings, LoadOptions, LogFormat, LogSettings};
 use crate::suggest::nearest;
+
+/// A tebibyte: what message sockets may hold at most.
+pub(super) const MOST_QUEUE: i64 = 1 << 40;
+/// Below this, a few peers would stop all others.
+const LEAST_TOTAL_QUEUE: i64 = 1 << 20;
 
 const DNS_PORT: u16 = 53;
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9600);
@@ -85,9 +91,9 @@ fn section<'a, T>(
 
 /// `[service]` and `[dns]`.
 pub(super) fn service(root: &mut Table<'_>) -> ServiceSettings {
-    let (workers, drain_timeout) = section(root, "service", read_service);
+    let (workers, drain_timeout, total_queue) = section(root, "service", read_service);
     let dns = section(root, "dns", read_dns);
-    ServiceSettings { workers, drain_timeout, dns }
+    ServiceSettings { workers, drain_timeout, total_queue, dns }
 }
 
 /// `[log]`, with `LINEWAY_LOG` in place of its level.
@@ -113,10 +119,13 @@ pub(super) fn admin(root: &mut Table<'_>) -> AdminSettings {
     section(root, "admin", read_admin)
 }
 
-fn read_service(table: &mut Table<'_>) -> (usize, lineway_wire::units::Millis) {
+fn read_service(table: &mut Table<'_>) -> (usize, Millis, ByteCount) {
     let workers = table.number("workers", 0..=1024).unwrap_or(0);
     let drain_timeout = table.millis("drain-timeout-ms", 10_000, 0);
-    (usize::try_from(workers).unwrap_or(0), drain_timeout)
+    let total = table.get("total-queue-bytes");
+    let total = total.and_then(|value| value.bytes_of(LEAST_TOTAL_QUEUE..=MOST_QUEUE));
+    let total = total.unwrap_or(ServiceSettings::TOTAL_QUEUE);
+    (usize::try_from(workers).unwrap_or(0), drain_timeout, total)
 }
 
 fn read_dns(table: &mut Table<'_>) -> DnsSettings {

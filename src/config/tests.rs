@@ -1,8 +1,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use lineway_actors::settings::{
-    DomainStrategy, Host, MuxClientSettings, MuxMode, MuxServerSettings, NodeSettings,
-    TcpConnectorSettings, TcpListenerSettings,
+    DomainStrategy, Host, MessageSettings, MuxClientSettings, MuxMode, MuxServerSettings,
+    NodeSettings, RouterSocketSettings, TcpConnectorSettings, TcpListenerSettings,
 };
 
 use super::{BUILT_IN, Config, LoadOptions, LogFormat, Source, node, parse};
@@ -64,6 +64,13 @@ fn the_built_in_configuration_has_the_defaults_of_the_contract() {
         panic!("{:?}", config.plan.nodes[4]);
     };
     assert_eq!(*mux, MuxServerSettings::default());
+    let NodeSettings::RouterSocket(records) = &config.plan.nodes[8].settings else {
+        panic!("{:?}", config.plan.nodes[8]);
+    };
+    let bind = vec!["tcp://127.0.0.1:5555".parse().unwrap()];
+    let common = MessageSettings { bind, ..MessageSettings::default() };
+    assert_eq!(*records, RouterSocketSettings { common, ..RouterSocketSettings::default() });
+    assert_eq!(config.plan.service.total_queue.get(), 536_870_912);
     for socket in [&entry.socket, &onward.socket] {
         assert!(socket.nodelay);
         assert_eq!(socket.write_high_water.get(), 512 << 10);
@@ -109,6 +116,8 @@ fn defaults_that_are_shown_are_the_defaults() {
                         "interface",
                         "source-ip",
                         "addresses",
+                        "routing-id",
+                        "connect = [\"tcp:",
                     ]
                     .iter()
                     .any(|name| setting.starts_with(name))

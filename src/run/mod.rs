@@ -213,6 +213,7 @@ impl Running {
             }
         };
         tracing::info!(%changes, "the configuration was taken over");
+        start::warn(&config);
         if config.admin != self.config.admin {
             tracing::warn!("[admin] takes effect at the next start");
         }

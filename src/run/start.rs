@@ -24,12 +24,13 @@ use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
 
 use super::{Running, ShownPlan, main_thread};
 use crate::admin;
-use crate::config::Loaded;
+use crate::config::{Config, Loaded};
 
 /// Starts everything, or nothing: what was bound is free again after an error.
 pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     let begun = Instant::now();
     let Loaded { config, source } = loaded;
+    warn(&config);
     let plan = Arc::new(config.plan.clone());
     let listen = config.admin.listen;
     let server = admin::Server::bind(listen).map_err(|cause| BindError { address: listen, cause });
@@ -54,6 +55,13 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     let ms = begun.elapsed().as_millis() as u64;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %source, workers, admin = %address, ms, "ready");
     Ok(Running { service, board, config, source, shown })
+}
+
+/// Tells the operator what is right in a configuration, and yet worth a word.
+pub(super) fn warn(config: &Config) {
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// `workers`; 0 is one a core.

@@ -14,13 +14,28 @@
 //! it. Handles need no runtime of their own: their futures are woken by the thread of the actors,
 //! which also keeps their limits of time.
 
+mod actor;
+mod dealer;
+mod error;
+mod handle;
 mod inproc;
 mod options;
+mod poller;
+mod reply;
+mod router;
 mod shared;
+mod submit;
 mod total;
 mod wait;
 
+pub use actor::Unstarted;
+pub use dealer::Dealer;
+pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
+pub use handle::Socket;
 pub use inproc::{Inproc, InprocConnecting, InprocListener};
 pub use options::{SocketEnv, SocketOptions, Timing};
+pub use poller::Poller;
+pub use reply::ReplyToken;
+pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};

@@ -28,8 +28,10 @@ pub(super) struct State {
     pub(super) timing: Timing,
     /// The socket takes nothing more.
     pub(super) closed: bool,
-    /// The last connection is over.
-    pub(super) ended: bool,
+    /// Somebody watches completions (D-P5).
+    pub(super) completions_watched: bool,
+    /// The real endpoint of the last bind or connect.
+    pub(super) last_endpoint: Option<Arc<str>>,
     connections: HashMap<ConnectionId, Waker>,
     timer: Option<Waker>,
     /// What [`Total`] knows of this socket.
@@ -48,7 +50,8 @@ impl Shared {
             waits: Waits::default(),
             timing: options.timing(),
             closed: false,
-            ended: false,
+            completions_watched: false,
+            last_endpoint: None,
             connections: HashMap::new(),
             timer: None,
             queued: 0,

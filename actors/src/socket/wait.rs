@@ -1,12 +1,15 @@
 //! Who waits for what: the wakers of one socket, and their limits of time.
 
 use std::collections::{BTreeSet, HashMap};
-use std::task::Waker;
-use std::time::Instant;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use lineway_wire::zmp::core::{CompletionId, Readiness, WaiterId, Wake};
 use slab::Slab;
 use smallvec::SmallVec;
+
+use super::shared::State;
+use super::{Shared, Timing};
 
 /// Who is woken after a step; few in all but rare cases.
 pub(super) type Wakers = SmallVec<[Waker; 4]>;
@@ -83,8 +86,9 @@ impl Waits {
     }
 
     /// True when its time is over.
-    pub(super) fn is_over(&self, key: WaitKey) -> bool {
-        self.waits.get(key).is_some_and(|wait| wait.over)
+    pub(super) fn is_over(&self, key: WaitKey, now: Instant) -> bool {
+        let over = |wait: &Wait| wait.over || wait.limit.is_some_and(|limit| limit <= now);
+        self.waits.get(key).is_some_and(over)
     }
 
     /// Nobody waits any more.
@@ -152,11 +156,6 @@ impl Waits {
     pub(super) fn take_all(&mut self, wakers: &mut Wakers) {
         wakers.extend(self.waits.iter_mut().filter_map(|(_, wait)| wait.waker.take()));
     }
-
-    /// Nobody waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.waits.is_empty()
-    }
 }
 
 impl TryFrom<Wake> for On {
@@ -174,4 +173,76 @@ impl TryFrom<Wake> for On {
             Wake::Connection(_) | Wake::Timer => Err(wake),
         }
     }
+}
+
+/// Why a wait ended without what it was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Its time is over.
+    Over,
+    /// The socket is closed.
+    Closed,
+}
+
+/// One call that waits to take something. Dropped, it has taken nothing.
+#[derive(Debug)]
+pub(super) struct Waiting<'a> {
+    shared: &'a Shared,
+    on: On,
+    timeout: fn(&Timing) -> Option<Duration>,
+    key: Option<WaitKey>,
+}
+
+impl<'a> Waiting<'a> {
+    /// `timeout` is looked up when the wait begins; `None` = for ever.
+    pub(super) const fn new(
+        shared: &'a Shared,
+        on: On,
+        timeout: fn(&Timing) -> Option<Duration>,
+    ) -> Self {
+        Self { shared, on, timeout, key: None }
+    }
+
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Poll<Result<T, Ended>> {
+        let Self { shared, on, timeout, key } = self;
+        shared.step(|state| {
+            let result = if let Some(taken) = take(state) {
+                Ok(taken)
+            } else if state.closed {
+                Err(Ended::Closed)
+            } else {
+                let now = now();
+                let key = *key.get_or_insert_with(|| {
+                    let limit = timeout(&state.timing).and_then(|time| now.checked_add(time));
+                    state.wait(*on, cx.waker(), limit)
+                });
+                state.waits.again(key, cx.waker());
+                if !state.waits.is_over(key, now) {
+                    return Poll::Pending;
+                }
+                Err(Ended::Over)
+            };
+            if let Some(key) = key.take() {
+                state.waits.remove(key);
+            }
+            Poll::Ready(result)
+        })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.shared.step(|state| state.waits.remove(key));
+        }
+    }
+}
+
+/// The time, which a test may have stopped.
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }

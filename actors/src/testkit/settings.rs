@@ -83,7 +83,12 @@ pub fn node(name: &str, settings: NodeSettings, next: Option<&str>) -> NodePlan 
 /// A plan of these nodes for one worker.
 pub fn plan(nodes: Vec<NodePlan>) -> Plan {
     let dns = DnsSettings { servers: Vec::new(), timeout: Millis::new(2000) };
-    let service = ServiceSettings { workers: 1, drain_timeout: Millis::new(10_000), dns };
+    let service = ServiceSettings {
+        workers: 1,
+        drain_timeout: Millis::new(10_000),
+        total_queue: ServiceSettings::TOTAL_QUEUE,
+        dns,
+    };
     Plan { service, nodes }
 }
 

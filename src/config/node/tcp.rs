@@ -270,7 +270,7 @@ fn host(value: &Value<'_>) -> Option<Host> {
     host
 }
 
-fn host_of(text: &str) -> Option<Host> {
+pub(super) fn host_of(text: &str) -> Option<Host> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Some(Host::Ip(ip.to_canonical()));
     }
