@@ -15,7 +15,10 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod answering;
+pub mod broker;
 mod dealer;
+pub mod echo;
 mod error;
 mod handle;
 mod inproc;
@@ -29,6 +32,7 @@ mod total;
 mod wait;
 
 pub use actor::Unstarted;
+pub use answering::Answering;
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
 pub use handle::Socket;
