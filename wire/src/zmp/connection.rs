@@ -11,8 +11,12 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::frame::ProtocolError;
-use super::record::{Charge, Inbound, Lane, RoutingId, SocketKind};
+use super::control::{self, Control, HELLO_BYTES, internal};
+use super::decoder::{Credit, Decoded, Decoder};
+use super::frame::{ErrorCode, Header, ProtocolError};
+use super::handshake::{self, Agreed, Peer};
+use super::monitor::HandshakeFault;
+use super::record::{Charge, Inbound, Kind, Lane, RoutingId, SocketKind};
 
 /// What a connection is made with.
 #[derive(Clone, Debug)]
@@ -74,34 +78,45 @@ pub enum Next {
     Blocked,
 }
 
-/// Which step of the handshake failed, for the monitor (4.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HandshakeFault {
-    /// The peer's HELLO was wrong, or did not come.
-    Hello,
-    /// The peer's READY was wrong, or did not come.
-    Ready,
-}
+/// The most that is queued on a Completion lane, which has no limit of its own.
+const COMPLETION_LANE_MOST: Charge = 64 << 20;
 
-impl HandshakeFault {
-    /// The value of a `HANDSHAKE_FAILED_PROTOCOL` event.
-    pub const fn value(self) -> u64 {
-        match self {
-            Self::Hello => 0x1000_0013,
-            Self::Ready => 0x1000_0016,
-        }
-    }
+/// How far a connection is.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// The peer's HELLO is awaited.
+    Hello,
+    /// Its READY is.
+    Ready(Peer),
+    /// It is established, on this lane.
+    Established(Lane),
+    /// The peer has sent an ERROR.
+    Over,
 }
 
 /// One physical connection, without its socket.
 #[derive(Debug)]
-pub struct Connection {}
+pub struct Connection {
+    own: ConnectionOptions,
+    stage: Stage,
+    decoder: Decoder,
+    output: BytesMut,
+    /// What ended it.
+    fault: Option<ProtocolError>,
+}
 
-#[allow(clippy::unimplemented, unused_variables)]
 impl Connection {
     /// A connection whose HELLO is in the output.
     pub fn new(options: ConnectionOptions) -> Self {
-        unimplemented!()
+        let mut output = BytesMut::new();
+        handshake::hello(&options, &mut output);
+        Self {
+            decoder: Decoder::new(options.max_message_size),
+            own: options,
+            stage: Stage::Hello,
+            output,
+            fault: None,
+        }
     }
 
     /// The next thing that the bytes in `input` say; what it used is taken out of them. Payloads
@@ -110,13 +125,87 @@ impl Connection {
     ///
     /// # Errors
     /// The peer broke the protocol (1.2): the connection is over, and says the same again.
+    #[inline]
     pub fn next(
         &mut self,
         input: &mut BytesMut,
         receive_hwm: Charge,
         taken: Charge,
     ) -> Result<Next, ProtocolError> {
-        unimplemented!()
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let next = self.advance(input, receive_hwm, taken);
+        self.fault = next.as_ref().err().copied();
+        next
+    }
+
+    fn advance(
+        &mut self,
+        input: &mut BytesMut,
+        receive_hwm: Charge,
+        taken: Charge,
+    ) -> Result<Next, ProtocolError> {
+        let hwm = match self.stage {
+            Stage::Established(Lane::Completion) => COMPLETION_LANE_MOST,
+            _ => receive_hwm,
+        };
+        let credit = Credit { hwm, taken };
+        loop {
+            if matches!(self.stage, Stage::Over) {
+                input.clear();
+                return Ok(Next::NeedsMore);
+            }
+            let (own, stage) = (self.own.kind, &self.stage);
+            match self.decoder.next(input, credit, |header| stage.judge(own, header))? {
+                Decoded::Record(kind, record) => {
+                    return Ok(Next::Event(Event::Inbound(Inbound::Record(kind, record))));
+                }
+                Decoded::NeedsMore => return Ok(Next::NeedsMore),
+                Decoded::Blocked => return Ok(Next::Blocked),
+                Decoded::Control(body) => {
+                    if let Some(event) = self.control(control::parse(&body)?)? {
+                        return Ok(Next::Event(event));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A control frame; no event for one that nobody knows.
+    fn control(&mut self, control: Control<'_>) -> Result<Option<Event>, ProtocolError> {
+        if let Control::Error { code, reason } = control {
+            self.stage = Stage::Over;
+            return Ok(Some(Event::Error { code, reason: Bytes::copy_from_slice(reason) }));
+        }
+        match (&self.stage, control) {
+            (Stage::Hello, Control::Hello { socket_type, routing_id }) => {
+                let peer = handshake::met(&self.own, socket_type, routing_id, &mut self.output)?;
+                let Peer { kind, routing_id } = peer.clone();
+                self.stage = Stage::Ready(peer);
+                Ok(Some(Event::Hello { kind, routing_id }))
+            }
+            (Stage::Ready(peer), Control::Ready(ready)) => {
+                let agreed = handshake::ready(&self.own, peer, ready, &mut self.output)?;
+                let Peer { kind, routing_id } = peer.clone();
+                let Agreed { max_message_size, lane } = agreed;
+                self.stage = Stage::Established(lane);
+                Ok(Some(Event::Established { kind, routing_id, max_message_size, lane }))
+            }
+            (Stage::Established(..), Control::Weight(weight)) => {
+                Ok(Some(Event::Inbound(weight.map_or(Inbound::Malformed, Inbound::Weight))))
+            }
+            (Stage::Established(..), Control::FlowState(said)) => {
+                let inbound = said.map_or(Inbound::Malformed, |(state, epoch)| {
+                    Inbound::FlowState { state, epoch }
+                });
+                Ok(Some(Event::Inbound(inbound)))
+            }
+            (Stage::Established(..), Control::Unknown) => Ok(None),
+            (Stage::Hello, _) => Err(internal("something else before HELLO")),
+            (Stage::Ready(_), _) => Err(internal("something else before READY")),
+            _ => Err(internal("a handshake frame behind the handshake")),
+        }
     }
 
     /// The stream has ended, after [`Next::NeedsMore`] with what is left in `input`.
@@ -124,46 +213,96 @@ impl Connection {
     /// # Errors
     /// It ended inside of a frame or a record (check 11).
     pub fn end(&mut self, input: &BytesMut) -> Result<(), ProtocolError> {
-        unimplemented!()
+        match (self.fault, &self.stage) {
+            (Some(fault), _) => Err(fault),
+            (None, Stage::Over) => Ok(()),
+            (None, _) => self.decoder.end(input).inspect_err(|fault| self.fault = Some(*fault)),
+        }
     }
 
     /// After [`Next::NeedsMore`]: how many bytes more the next read should have room for, at least.
     /// It grows with what came and not with what a header says.
-    pub fn wanted(&self) -> usize {
-        unimplemented!()
+    pub const fn wanted(&self) -> usize {
+        self.decoder.wanted()
     }
 
     /// The charge of all that was ever admitted; what of it is not taken is outstanding.
-    pub fn reserved(&self) -> Charge {
-        unimplemented!()
+    pub const fn reserved(&self) -> Charge {
+        self.decoder.reserved()
     }
 
     /// Bytes of the handshake to write.
     pub fn output(&mut self) -> Option<Bytes> {
-        unimplemented!()
+        (!self.output.is_empty()).then(|| std::mem::take(&mut self.output).freeze())
     }
 
     /// The handshake is over.
-    pub fn is_established(&self) -> bool {
-        unimplemented!()
+    pub const fn is_established(&self) -> bool {
+        matches!(self.stage, Stage::Established(..))
     }
 
-    /// Which step of the handshake is under way, or failed; `None` once established.
-    pub fn handshake(&self) -> Option<HandshakeFault> {
-        unimplemented!()
+    /// Which step of the handshake is under way, or failed; `None` once established, and once the
+    /// peer has sent an ERROR.
+    pub const fn handshake(&self) -> Option<HandshakeFault> {
+        match self.stage {
+            Stage::Hello => Some(HandshakeFault::Hello),
+            Stage::Ready(_) => Some(HandshakeFault::Ready),
+            Stage::Established(..) | Stage::Over => None,
+        }
     }
 }
 
+impl Stage {
+    /// Whether a frame may come at all, by its header; not asked inside of a record.
+    #[inline]
+    fn judge(&self, own: SocketKind, header: Header) -> Result<(), ProtocolError> {
+        match *self {
+            Self::Established(lane) if !header.is_special() => lane_takes(own, lane, header.kind),
+            Self::Established(..) if header.is_control() => Ok(()),
+            Self::Established(..) => {
+                let what = "a flag of other types of sockets";
+                Err(ProtocolError::new(ErrorCode::Flags, what))
+            }
+            // An ERROR is never larger either.
+            Self::Hello if header.is_control() && !HELLO_BYTES.contains(&header.size) => {
+                Err(internal("no HELLO has this size"))
+            }
+            _ if header.is_control() => Ok(()),
+            Self::Hello => Err(internal("a record before HELLO")),
+            _ => Err(internal("a record before READY")),
+        }
+    }
+}
+
+/// What the socket takes on a lane (1.4, 1.6, X-8).
+#[inline]
+fn lane_takes(own: SocketKind, lane: Lane, kind: Kind) -> Result<(), ProtocolError> {
+    let what = match (own, lane, kind) {
+        (SocketKind::Dealer, _, Kind::Request(_)) => {
+            return Err(internal("a request to a DEALER"));
+        }
+        (SocketKind::Router, Lane::Application, Kind::Reply(_) | Kind::ErrorReply(_)) => {
+            "a reply on the Application lane of a ROUTER"
+        }
+        (SocketKind::Router, Lane::Completion, Kind::Data | Kind::Request(_)) => {
+            "no reply on a Completion lane"
+        }
+        _ => return Ok(()),
+    };
+    Err(ProtocolError::new(ErrorCode::Kind, what))
+}
+
 /// The ERROR frame for a fault, with the default text of its code (1.2).
-#[allow(clippy::unimplemented, unused_variables)]
 pub fn error_frame(error: &ProtocolError) -> Bytes {
-    unimplemented!()
+    let mut frame = BytesMut::new();
+    control::put_error(&mut frame, error.code);
+    frame.freeze()
 }
 
 /// The fault of a handshake that took too long (`HANDSHAKE_IVL`).
 pub const fn handshake_timeout() -> ProtocolError {
-    ProtocolError {
-        code: super::frame::ErrorCode::HandshakeTimeout,
-        what: "the handshake took too long",
-    }
+    ProtocolError::new(ErrorCode::HandshakeTimeout, "the handshake took too long")
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,15 +6,21 @@
 
 pub mod broker;
 pub mod connection;
+mod control;
 pub mod core;
+mod decoder;
 pub mod encode;
 pub mod endpoint;
 pub mod flow;
 pub mod frame;
+mod handshake;
 pub mod monitor;
 pub mod outcome;
 pub mod record;
 pub mod scheduler;
 pub mod status;
+#[cfg(test)]
+mod tester;
 
+pub use decoder::MOST_PARTS;
 pub use record::{Charge, Inbound, Kind, Lane, Outgoing, Record, RoutingId, Sequence, SocketKind};
