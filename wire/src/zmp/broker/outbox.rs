@@ -24,9 +24,7 @@ impl Answer {
     fn charge(&self) -> Charge {
         match self {
             Self::Reply(_, record) | Self::Data(record) => record.charge(),
-            Self::Error(.., parts) => {
-                FRAME_CHARGE + 4 + parts.as_ref().map_or(0, Record::charge)
-            }
+            Self::Error(.., parts) => FRAME_CHARGE + 4 + parts.as_ref().map_or(0, Record::charge),
         }
     }
 }
