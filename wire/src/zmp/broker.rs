@@ -377,14 +377,8 @@ impl Broker {
             (_, Some(Request { reply, .. })) => {
                 self.fail(client, reply, charge, errno_of_submit(error));
             }
-            (SubmitResult::InvalidArgument, None) => {
-                self.counters.dropped(DropReason::TooLarge);
-                self.returns.push(charge);
-            }
-            (_, None) => {
-                self.counters.dropped(DropReason::NoRoute);
-                self.returns.push(charge);
-            }
+            (SubmitResult::InvalidArgument, None) => self.drop_data(DropReason::TooLarge, charge),
+            (_, None) => self.drop_data(DropReason::NoRoute, charge),
         }
         None
     }
@@ -402,12 +396,10 @@ impl Broker {
     /// RouterSocket: the time to stop is over, or there is no DealerSocket any more.
     pub fn give_up(&mut self) {
         for (_, Received { from, reply, .. }, charge) in std::mem::take(&mut self.arrivals) {
-            match (from, reply) {
-                (Some(client), Some(reply)) => self.fail(&client, reply, charge, Errno::ESHUTDOWN),
-                _ => {
-                    self.counters.dropped(DropReason::NoRoute);
-                    self.returns.push(charge);
-                }
+            if let (Some(client), Some(reply)) = (from, reply) {
+                self.fail(&client, reply, charge, Errno::ESHUTDOWN);
+            } else {
+                self.drop_data(DropReason::NoRoute, charge);
             }
         }
         while let Some((client, entry)) = self.held.pop() {
@@ -420,13 +412,16 @@ impl Broker {
     }
 
     fn refuse(&mut self, client: RoutingId, entry: Entry, errno: Errno) {
-        match entry.request {
-            Some(Request { reply, .. }) => self.fail(&client, reply, entry.charge, errno),
-            None => {
-                self.counters.dropped(DropReason::NoRoute);
-                self.returns.push(entry.charge);
-            }
+        if let Some(Request { reply, .. }) = entry.request {
+            self.fail(&client, reply, entry.charge, errno);
+        } else {
+            self.drop_data(DropReason::NoRoute, entry.charge);
         }
+    }
+
+    fn drop_data(&mut self, reason: DropReason, charge: HeldCharge) {
+        self.counters.dropped(reason);
+        self.returns.push(charge);
     }
 
     fn fail(&mut self, client: &RoutingId, reply: ReplyId, charge: HeldCharge, errno: Errno) {
