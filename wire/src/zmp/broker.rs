@@ -176,8 +176,9 @@ impl Broker {
     /// offers workers what came from clients and what is held. True when that was not all.
     pub fn at_dealer(&mut self, now: Instant, dealer: &mut Core, budget: usize) -> bool {
         self.timeout = dealer.options().request_timeout;
-        let mut more = self.take_completions(dealer, budget);
-        more |= self.take_data(dealer, budget);
+        // DATA first: the replies behind it are completions once it is taken (D-R6).
+        let mut more = self.take_data(dealer, budget);
+        more |= self.take_completions(dealer, budget);
         self.offer_arrivals(now, dealer);
         more |= self.offer_held(now, dealer, budget);
         more |= self.expire(now, budget);
@@ -468,3 +469,8 @@ const fn errno_of_submit(error: SubmitError) -> Errno {
         | SubmitResult::InternalError => RequestResult::InternalError,
     })
 }
+
+#[cfg(test)]
+mod kit;
+#[cfg(test)]
+mod tests;

@@ -91,3 +91,6 @@ impl Echo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,9 +107,11 @@ impl Outbox {
             via.release(held);
             return false;
         };
+        if self.clients.is_empty() {
+            self.next_look = Some(via.now);
+        }
         self.clients.insert(client.clone(), Waiting { token, ..Waiting::default() });
         self.push(via, client, answer, held);
-        self.next_look.get_or_insert(via.now);
         true
     }
 
@@ -130,7 +132,7 @@ impl Outbox {
 
     /// When [`Self::look`] has something to do.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        self.next_look
+        self.next_look.filter(|_| !self.clients.is_empty())
     }
 
     /// Looks after those that wait: what is for an id without a link for `patience` is abandoned
@@ -143,7 +145,7 @@ impl Outbox {
         mut done: impl FnMut(&RoutingId),
     ) {
         let now = via.now;
-        if self.next_look.is_none_or(|look| look > now) {
+        if self.next_look().is_none_or(|look| look > now) {
             return;
         }
         let (mut over, mut again) = (Vec::new(), Vec::new());
@@ -168,7 +170,7 @@ impl Outbox {
             }
         }
         let pace = (patience / 8).clamp(LOOK.0, LOOK.1);
-        self.next_look = (!self.clients.is_empty()).then(|| now + pace);
+        self.next_look = Some(now + pace);
     }
 
     /// Gives up all that waits.
