@@ -15,10 +15,16 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod answering;
+pub mod broker;
+mod connection;
 mod dealer;
+pub mod echo;
+mod engine;
 mod error;
 mod handle;
 mod inproc;
+mod monitor;
 mod options;
 mod poller;
 mod reply;
@@ -26,16 +32,21 @@ mod router;
 mod shared;
 mod submit;
 mod total;
+mod transport;
 mod wait;
 
-pub use actor::Unstarted;
+pub use actor::{DealerSocket, RouterSocket, Unstarted};
+pub use answering::Answering;
+pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
 pub use handle::Socket;
 pub use inproc::{Inproc, InprocConnecting, InprocListener};
-pub use options::{SocketEnv, SocketOptions, Timing};
+pub use monitor::Monitor;
+pub use options::{SocketEnv, SocketOptions, Timing, random_routing_id};
 pub use poller::Poller;
 pub use reply::ReplyToken;
 pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};
+pub use transport::{Arrived, Listening, Stream, dial};
