@@ -85,6 +85,13 @@ pub(super) struct Waits {
     last_call: u64,
 }
 
+impl Waits {
+    #[cfg(test)]
+    pub(super) fn token_count(&self) -> usize {
+        self.tokens.len()
+    }
+}
+
 impl Core {
     fn waiting(&mut self, place: &Place) -> Option<&mut Waiting> {
         match place {
@@ -219,7 +226,8 @@ impl Core {
         self.wake_calls(&place);
     }
 
-    fn open_place(&mut self, place: &Place) {
+    /// Ends the tokens of a place and wakes its first call.
+    pub(super) fn open_place(&mut self, place: &Place) {
         let Some(waiting) = self.waiting(place) else { return };
         if waiting.is_empty() {
             return;
