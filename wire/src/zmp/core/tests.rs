@@ -2,7 +2,6 @@
 //! second socket at the other end of a short wire.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;

@@ -141,8 +141,7 @@ fn dealer_d_g3_a_promoted_standby_uses_its_last_weight() {
     let other = rig.accept(Router, "B");
     rig.feed(standby, [Inbound::Weight(weight(300))]);
     rig.detach(winner);
-    let order: Vec<_> =
-        (0..4).flat_map(|_| goes_to(&mut rig, "", &[standby, other])).collect();
+    let order: Vec<_> = (0..4).flat_map(|_| goes_to(&mut rig, "", &[standby, other])).collect();
     assert_eq!(order, [standby, standby, other, standby], "A:300 B:100");
 }
 

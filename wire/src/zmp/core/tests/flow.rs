@@ -170,9 +170,7 @@ fn dealer_d_g2_a_change_raises_one_event() {
     let told: Vec<_> = changed.iter().map(|event| event.value).collect();
     assert_eq!(told, [7, 0]);
     assert!(changed.iter().all(|event| {
-        event.connection == Some(peer)
-            && event.lane == Lane::Application
-            && event.routing_id == "B"
+        event.connection == Some(peer) && event.lane == Lane::Application && event.routing_id == "B"
     }));
     assert_eq!((rig.recv(), rig.completions()), (None, Vec::new()), "2.10: nothing else shows");
 }

@@ -41,7 +41,7 @@ fn first_text(rig: &mut Rig) -> String {
 #[test]
 fn router_lanes_come_in_any_order_and_are_paired_by_id() {
     let mut rig = Rig::new(Router);
-    let mut half = |rig: &mut Rig, id: &str, lane: Lane| {
+    let half = |rig: &mut Rig, id: &str, lane: Lane| {
         let mut attaching = rig.attaching(Router, id, accepted());
         attaching.lane = lane;
         rig.attach(attaching).expect("attached")
@@ -92,8 +92,7 @@ fn router_the_end_of_one_lane_ends_the_other() {
         .filter(|event| event.kind == EventKind::Disconnected)
         .map(|event| (event.connection, event.lane))
         .collect();
-    let expected =
-        [(Some(completion), Lane::Completion), (Some(application), Lane::Application)];
+    let expected = [(Some(completion), Lane::Completion), (Some(application), Lane::Application)];
     assert_eq!(ended, expected);
 }
 

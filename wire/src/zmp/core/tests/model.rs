@@ -120,8 +120,7 @@ impl Model {
         result.expect("these peers keep to the protocol");
         let given: Charge = turn.outgoing.iter().map(charge).sum();
         *self.unwritten.entry(connection).or_default() += given;
-        let peer = self.links.iter().find(|(_, link)| link.contains(&connection));
-        if let Some((&peer, _)) = peer {
+        if let Some(peer) = self.peer_of(connection) {
             self.asked.entry(peer).or_default().extend(sequences(&turn.outgoing));
         }
         if turn.close.is_some() && !turn.more {
@@ -129,13 +128,18 @@ impl Model {
         }
     }
 
+    /// A peer whose one connection ended closes the other one.
     fn detach(&mut self, connection: ConnectionId) {
-        self.unwritten.remove(&connection);
-        self.links.retain(|_, link| {
-            link.retain(|one| *one != connection);
-            !link.is_empty()
-        });
-        self.rig.detach(connection);
+        let Some(peer) = self.peer_of(connection) else { return };
+        for connection in self.links.remove(&peer).unwrap_or_default() {
+            self.unwritten.remove(&connection);
+            self.rig.detach(connection);
+        }
+    }
+
+    fn peer_of(&self, connection: ConnectionId) -> Option<u8> {
+        let found = self.links.iter().find(|(_, link)| link.contains(&connection));
+        found.map(|(peer, _)| *peer)
     }
 
     /// The connection of a peer on this lane.
@@ -229,6 +233,9 @@ impl Model {
             }
             Step::Write(peer, most) => {
                 for connection in self.links.get(&peer).cloned().unwrap_or_default() {
+                    if self.peer_of(connection).is_none() {
+                        continue;
+                    }
                     let unwritten = self.unwritten.entry(connection).or_default();
                     let written = (*unwritten).min(u64::from(most));
                     *unwritten -= written;

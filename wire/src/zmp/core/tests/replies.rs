@@ -31,8 +31,10 @@ fn zmp_a_live_sequence_again_ends_the_connection() {
     assert_eq!(fault.code, ErrorCode::Sequence);
     rig.core.try_reply(token, record("z")).expect("taken");
     rig.feed(peer, [request(7, "again")]);
-    let tokens = [take(&mut rig), take(&mut rig)];
-    tokens.map(|token| rig.core.abandon_reply(token));
+    for _ in 0..2 {
+        let token = take(&mut rig);
+        rig.core.abandon_reply(token);
+    }
     rig.feed(peer, [request(7, "and again")]);
     assert_eq!(rig.core.counters().replies_abandoned, 2);
 }

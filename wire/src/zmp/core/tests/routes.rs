@@ -31,8 +31,7 @@ fn router_r_o1_mandatory_without_a_route() {
 fn zmp_x6_mandatory_zero_drops_and_counts_why() {
     let mut rig = Rig::with(Router, |options| options.mandatory = false);
     assert_eq!(rig.send(Some("A"), hundred()).expect("dropped"), None);
-    let (attempt, waiter) =
-        rig.core.begin(rig.now, Some(&rid("A")), hundred(), Submit::Send, 0);
+    let (attempt, waiter) = rig.core.begin(rig.now, Some(&rid("A")), hundred(), Submit::Send, 0);
     assert!(matches!(attempt, Attempt::Done(None)) && waiter.is_none());
     let peer = rig.accept(Dealer, "A");
     for _ in 0..12 {
@@ -148,11 +147,8 @@ fn router_r_s3_disconnect_rid_finishes_tokens_and_calls() {
     let completions = rig.completions();
     assert_eq!((completions[0].id, &completions[0].outcome), (token, &Outcome::Removed));
     assert_eq!(completions[0].peer, Some(rid("A")));
-    let not_found = Outcome::Request {
-        result: RequestResult::NotFound,
-        errno: Errno::ENOENT,
-        parts: None,
-    };
+    let not_found =
+        Outcome::Request { result: RequestResult::NotFound, errno: Errno::ENOENT, parts: None };
     assert_eq!(completions[1].outcome, not_found);
     for connection in [application, completion] {
         assert_eq!(rig.turn(connection, Vec::new(), 0).close, Some(Closing::Removed));

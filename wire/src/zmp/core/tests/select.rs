@@ -27,11 +27,9 @@ fn two(weights: [u32; 2]) -> (Rig, [(&'static str, ConnectionId); 2]) {
 
 #[test]
 fn dealer_weights_decide_and_ids_break_ties() {
-    for (weights, expected) in [
-        ([100, 300], "BABBBABB"),
-        ([300, 100], "AABAAABA"),
-        ([100, 100], "ABABABAB"),
-    ] {
+    for (weights, expected) in
+        [([100, 300], "BABBBABB"), ([300, 100], "AABAAABA"), ([100, 100], "ABABABAB")]
+    {
         let (mut rig, peers) = two(weights);
         assert_eq!(order(&mut rig, &peers, 8), expected, "{weights:?}");
     }

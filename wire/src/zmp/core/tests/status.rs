@@ -39,7 +39,10 @@ fn zmp_peers_tell_their_endpoint_and_state() {
     rig.feed(connection, [paused(1), Inbound::Weight(weight(7))]);
     let peer = rig.core.peers().remove(0);
     assert_eq!((&*peer.routing_id, peer.kind, &*peer.endpoint), (&b"A"[..], Dealer, "tcp://a"));
-    assert_eq!((peer.connection, peer.weight, &*peer.remote), (Some(connection), weight(7), "remote"));
+    assert_eq!(
+        (peer.connection, peer.weight, &*peer.remote),
+        (Some(connection), weight(7), "remote")
+    );
     assert!(peer.paused && peer.ready && !peer.standby);
 }
 
@@ -72,9 +75,8 @@ fn zmp_events_of_a_link() {
     let told: Vec<_> = std::iter::from_fn(|| rig.core.next_event())
         .map(|event| (event.kind, event.value, event.flags, event.routing_id))
         .collect();
-    let ready = |value, id: &'static str| {
-        (EventKind::ConnectionReady, value, READY_EDGE, Bytes::from(id))
-    };
+    let ready =
+        |value, id: &'static str| (EventKind::ConnectionReady, value, READY_EDGE, Bytes::from(id));
     let ended = (EventKind::Disconnected, 0, 0, Bytes::from("A"));
     assert_eq!(told, [ready(1, "A"), ready(2, "B"), ended, ready(2, "C")]);
 }
