@@ -191,3 +191,17 @@ closed_set! {
         Failed = "failed",
     }
 }
+
+closed_set! {
+    /// Why the handshake of a ZMP connection failed (1.2, 1.5).
+    HandshakeFailure {
+        /// Its HELLO was wrong, or of a type that does not fit.
+        Hello = "hello",
+        /// Its READY was wrong.
+        Ready = "ready",
+        /// It was not whole in time.
+        Timeout = "timeout",
+        /// The connection ended first, or nothing of this protocol came.
+        Other = "other",
+    }
+}
