@@ -12,8 +12,8 @@ use lineway_wire::line::{FinishReason, PauseReason};
 use lineway_wire::mux::{ChildEnd, ChildKey};
 use lineway_wire::select::CandidateId;
 use lineway_wire::zmp::SocketKind;
-use lineway_wire::zmp::connection::HandshakeFault;
 use lineway_wire::zmp::core::{ConnectionId, Disconnected, Rejection};
+use lineway_wire::zmp::monitor::HandshakeFault;
 
 use crate::metrics::ActorKind;
 use crate::mux::{Batch, Joining};

@@ -161,6 +161,19 @@ pub struct SocketSettings {
     pub interface: Option<Arc<str>>,
 }
 
+impl Default for SocketSettings {
+    fn default() -> Self {
+        Self {
+            nodelay: true,
+            write_high_water: ByteCount::new(512 << 10),
+            write_low_water: ByteCount::new(256 << 10),
+            linger: Millis::new(60_000),
+            fwmark: None,
+            interface: None,
+        }
+    }
+}
+
 /// Settings of a `TcpListener`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpListenerSettings {

@@ -96,6 +96,20 @@ pub fn listen_beside(
     share(address, options, workers, hold)
 }
 
+/// Binds an address for one socket that listens alone: nobody shares it, in this process or another.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_alone(
+    address: SocketAddr,
+    options: &ListenOptions,
+) -> Result<TcpListener, BindError> {
+    let fail = |cause| BindError { address, cause };
+    let socket = open(address, options, false).map_err(fail)?;
+    socket.listen(backlog(options)).map_err(fail)?;
+    Ok(socket.into())
+}
+
 fn share(
     address: SocketAddr,
     options: &ListenOptions,

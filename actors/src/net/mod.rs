@@ -17,7 +17,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
-pub use options::{ConnectOptions, ListenOptions};
+pub use options::{ConnectOptions, ListenOptions, Vigilance};
 pub use tcp::KernelNetwork;
 
 /// One address that a node listens on, as configured. Where the system chooses the port, two nodes

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use socket2::{SockRef, Socket, TcpKeepalive};
 
 use crate::settings::{SocketSettings, TcpConnectorSettings, TcpListenerSettings};
 
 /// Keepalive of every TCP socket (T06): the first probe after this time.
-const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(30);
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// `TCP_NOTSENT_LOWAT` of a mux parent's socket in bytes (M26): beyond so much that was not sent yet
 /// the kernel takes nothing, so that what is urgent waits behind little.
@@ -51,6 +53,40 @@ impl From<&TcpConnectorSettings> for ConnectOptions {
             fastopen: settings.fastopen,
             keepalive: settings.idle_timeout.limit().is_none(),
         }
+    }
+}
+
+/// How the kernel finds out that the peer of a DEALER or ROUTER connection is gone (B-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vigilance {
+    /// `tcp-keepalive-ms`: the idle time after which the peer is probed, and between probes; in
+    /// whole seconds, at least one. `None` = never.
+    pub keepalive: Option<Duration>,
+    /// `tcp-user-timeout-ms`: how long sent bytes, and probes, may be unanswered. `None` = as the
+    /// system has it.
+    pub user_timeout: Option<Duration>,
+}
+
+/// Probes without an answer that end a connection, where the user timeout does not.
+const PROBES: u32 = 3;
+
+impl Vigilance {
+    /// Applies it to a connection, or to a listening socket, which hands it on.
+    ///
+    /// # Errors
+    /// The kernel refuses an option; what was set before stays.
+    pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+        let socket = SockRef::from(socket);
+        match self.keepalive {
+            Some(time) => {
+                let time = Duration::from_secs(time.as_secs().max(1));
+                let keepalive =
+                    TcpKeepalive::new().with_time(time).with_interval(time).with_retries(PROBES);
+                socket.set_tcp_keepalive(&keepalive)?;
+            }
+            None => socket.set_keepalive(false)?,
+        }
+        socket.set_tcp_user_timeout(self.user_timeout)
     }
 }
 

@@ -15,6 +15,7 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod connection;
 mod dealer;
 mod error;
 mod handle;
@@ -26,9 +27,11 @@ mod router;
 mod shared;
 mod submit;
 mod total;
+mod transport;
 mod wait;
 
 pub use actor::Unstarted;
+pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
 pub use handle::Socket;
@@ -39,3 +42,4 @@ pub use reply::ReplyToken;
 pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};
+pub use transport::{Arrived, Listening, Stream, dial};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lineway_wire::units::{ByteCount, Millis, Port};
+use lineway_wire::units::{Millis, Port};
 
 use crate::settings::{
     DnsSettings, DomainStrategy, Host, NodePlan, NodeSettings, Plan, ServiceSettings,
@@ -12,14 +12,7 @@ use crate::settings::{
 
 /// A socket with every default.
 pub fn socket() -> SocketSettings {
-    SocketSettings {
-        nodelay: true,
-        write_high_water: ByteCount::new(512 * 1024),
-        write_low_water: ByteCount::new(256 * 1024),
-        linger: Millis::new(60_000),
-        fwmark: None,
-        interface: None,
-    }
+    SocketSettings::default()
 }
 
 /// A `TcpListener` on this address with every default.

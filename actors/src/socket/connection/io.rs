@@ -1,0 +1,211 @@
+//! Reads and writes of a connection, and the memory that all connections of a thread share for
+//! them.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, BytesMut};
+use lineway_wire::zmp::core::Turn;
+use lineway_wire::zmp::encode::Writer;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+use super::{End, PeerConnection, State};
+use crate::socket::Stream;
+
+/// What one read takes at most, in bytes.
+const READ: usize = 64 << 10;
+
+/// From here on the rest of a part is read to where it stays, in bytes.
+const DIRECT: usize = 32 << 10;
+
+/// Slices of one gathered write.
+const GATHERED: usize = 64;
+
+/// Writers that are kept for the next connection that has something to write.
+const WRITERS: usize = 8;
+
+/// What a connection needs only while it has its turn, so that ten thousand silent ones need none
+/// of it.
+pub(super) struct Scratch {
+    buffer: Box<[u8]>,
+    pub(super) turn: Turn,
+    writers: Vec<Writer>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
+        buffer: vec![0; READ].into_boxed_slice(),
+        turn: Turn::default(),
+        writers: Vec::new(),
+    });
+}
+
+impl Scratch {
+    /// Has the thread's scratch for one turn.
+    pub(super) fn with<R>(turn: impl FnOnce(&mut Self) -> R) -> R {
+        SCRATCH.with_borrow_mut(|scratch| {
+            // A panic may have left something.
+            scratch.turn.received.clear();
+            scratch.turn.outgoing.clear();
+            turn(scratch)
+        })
+    }
+
+    /// Gives a connection a writer for this turn.
+    pub(super) fn lend(&mut self, writer: &mut Option<Writer>) {
+        if writer.is_none() {
+            *writer = self.writers.pop();
+        }
+    }
+
+    /// Takes the writer back if nothing is in it.
+    pub(super) fn take_back(&mut self, writer: &mut Option<Writer>) {
+        if writer.as_ref().is_some_and(Writer::is_empty) {
+            let writer = writer.take();
+            if self.writers.len() < WRITERS {
+                self.writers.extend(writer);
+            }
+        }
+    }
+
+    /// Reads and forgets; 0 is the end of input.
+    pub(super) fn throw_away(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(&mut self.buffer);
+        ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+}
+
+impl PeerConnection {
+    /// Reads once, if the connection may. True when there may be more.
+    pub(super) fn read(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> bool {
+        if !self.may_read(cx) {
+            return false;
+        }
+        let read = self.poll_read(cx, scratch);
+        if read.is_ready() || !self.reader.is_finishing() {
+            self.times.look = None;
+        }
+        match read {
+            Poll::Ready(Ok(0)) => {
+                let end = self.wire.end(&self.input).map_or_else(End::Fault, |()| End::Ended);
+                self.end = Some(end);
+                false
+            }
+            Poll::Ready(Ok(_)) => true,
+            Poll::Ready(Err(error)) => {
+                self.lost(&error);
+                self.end = Some(End::Broken);
+                false
+            }
+            Poll::Pending => {
+                if self.reader.is_finishing() {
+                    self.times.look_soon();
+                }
+                false
+            }
+        }
+    }
+
+    fn may_read(&mut self, cx: &Context<'_>) -> bool {
+        match self.state {
+            State::Shaking => self.end.is_none(),
+            State::Open if self.end.is_none() => {
+                let held = self.open + self.input.len() as u64;
+                let outstanding = (self.given - self.taken.min(self.given)) + held;
+                let may = !self.blocked && self.reader.may_read(outstanding, cx.waker());
+                if !may {
+                    // Nobody reads, so nobody would see a reset.
+                    self.times.look_soon();
+                }
+                may
+            }
+            _ => false,
+        }
+    }
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &mut Scratch,
+    ) -> Poll<io::Result<usize>> {
+        let wanted = self.wire.wanted();
+        if wanted >= DIRECT {
+            // No byte more than the part: what follows would keep its memory.
+            self.input.reserve(wanted);
+            let mut rest = (&mut self.input).limit(wanted);
+            return poll_read_buf(Pin::new(&mut self.stream), cx, &mut rest);
+        }
+        let mut buffer = ReadBuf::new(&mut scratch.buffer);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+        let read = buffer.filled();
+        if !read.is_empty() {
+            let mut input = BytesMut::with_capacity(self.input.len() + read.len());
+            input.extend_from_slice(&self.input);
+            input.extend_from_slice(read);
+            self.input = input;
+        }
+        Poll::Ready(Ok(read.len()))
+    }
+
+    /// Writes until nothing is left or nothing is taken. True when something was written.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(writer) = &mut self.writer else {
+            return false;
+        };
+        let mut wrote = false;
+        while !writer.is_empty() {
+            match poll_write(&mut self.stream, cx, writer) {
+                Poll::Ready(Ok(bytes)) => {
+                    self.written += writer.advance(bytes);
+                    wrote = true;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.lost(&error);
+                    return true;
+                }
+                Poll::Pending => break,
+            }
+        }
+        wrote
+    }
+
+    /// The transport broke: nothing more can be written.
+    pub(super) fn lost(&mut self, error: &io::Error) {
+        tracing::debug!(connection = self.id.0, remote = %self.remote, %error, "connection lost");
+        self.writer = None;
+        self.deaf = true;
+    }
+}
+
+fn poll_write(
+    stream: &mut Stream,
+    cx: &mut Context<'_>,
+    writer: &Writer,
+) -> Poll<io::Result<usize>> {
+    let mut slices = [IoSlice::new(&[]); GATHERED];
+    let filled = writer.slices(&mut slices);
+    let stream = Pin::new(stream);
+    let written = match &slices[..filled] {
+        [slice] => ready!(stream.poll_write(cx, slice))?,
+        slices => ready!(stream.poll_write_vectored(cx, slices))?,
+    };
+    if written == 0 {
+        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+    }
+    Poll::Ready(Ok(written))
+}
+
+impl Stream {
+    /// Ends the own side, in order.
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self).poll_shutdown(cx)
+    }
+}
