@@ -15,8 +15,11 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod answering;
+pub mod broker;
 mod connection;
 mod dealer;
+pub mod echo;
 mod engine;
 mod error;
 mod handle;
@@ -32,6 +35,7 @@ mod transport;
 mod wait;
 
 pub use actor::{DealerSocket, RouterSocket, Unstarted};
+pub use answering::Answering;
 pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};

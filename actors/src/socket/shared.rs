@@ -94,6 +94,11 @@ impl Shared {
         self.lock().connections.remove(&connection);
     }
 
+    /// Where what is queued is counted for the whole process.
+    pub(super) const fn total(&self) -> &Arc<Total> {
+        &self.total
+    }
+
     /// One step on everything that is behind the lock.
     pub(super) fn step<R>(&self, step: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();

@@ -398,8 +398,9 @@ impl Broker {
         true
     }
 
-    /// The time to stop is over.
-    fn give_up(&mut self) {
+    /// Ends everything that was taken with ERROR REPLY ESHUTDOWN at the next step at the
+    /// RouterSocket: the time to stop is over, or there is no DealerSocket any more.
+    pub fn give_up(&mut self) {
         while let Some((client, entry)) = self.held.pop() {
             self.refuse(client, entry, Errno::ESHUTDOWN);
         }
