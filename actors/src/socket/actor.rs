@@ -76,7 +76,7 @@ pub(super) struct Life(pub(super) Arc<Shared>);
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.0.close(super::wait::now());
+        self.0.end(super::wait::now());
     }
 }
 

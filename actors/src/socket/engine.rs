@@ -3,8 +3,6 @@
 mod closing;
 mod listeners;
 mod remote;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,7 +17,7 @@ use lineway_wire::zmp::core::{ConnectionId, Disconnected, EndpointId, Origin};
 use lineway_wire::zmp::endpoint::{Endpoint, EndpointError};
 use lineway_wire::zmp::monitor::{Event, EventKind};
 use lineway_wire::zmp::outcome::{ConnectError, ConnectResult, Errno};
-use lineway_wire::zmp::{Lane, RoutingId, SocketKind};
+use lineway_wire::zmp::{Lane, RoutingId};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
@@ -29,7 +27,7 @@ use self::remote::{Remote, Step};
 use super::actor::Life;
 use super::connection::{ConnectionStart, PeerConnection};
 use super::handle::Command;
-use super::transport::{Arrived, Listening};
+use super::transport::Arrived;
 use super::wait::now;
 use super::{Shared, SocketEnv, SocketOptions};
 use crate::messages::{ConnectionSays, ConnectionWord, Disconnect};

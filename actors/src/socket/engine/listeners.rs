@@ -53,12 +53,7 @@ struct Bound {
 
 impl Listeners {
     pub(super) const fn new(max_handshakes: usize) -> Self {
-        Self {
-            binding: Vec::new(),
-            bound: Vec::new(),
-            handshakes: BTreeSet::new(),
-            max_handshakes,
-        }
+        Self { binding: Vec::new(), bound: Vec::new(), handshakes: BTreeSet::new(), max_handshakes }
     }
 
     /// A handshake is over, well or not.

@@ -210,4 +210,44 @@ impl Remote {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::rc::Rc;
+    use std::time::{Duration, Instant};
+
+    use lineway_wire::zmp::core::EndpointId;
+    use lineway_wire::zmp::{RoutingId, SocketKind};
+
+    use super::{Remote, Stage};
+    use crate::socket::SocketOptions;
+
+    fn waits(most: Option<u64>, times: usize) -> Vec<u128> {
+        let id = RoutingId::new("D1").unwrap();
+        let mut options = SocketOptions::new(SocketKind::Dealer, id);
+        options.reconnect_interval_max = most.map(Duration::from_millis);
+        let (name, now) = ("tcp://127.0.0.1:1", Instant::now());
+        let endpoint = name.parse().unwrap();
+        let mut remote = Remote::new(EndpointId(1), name.into(), name.into(), endpoint, now);
+        let options = Rc::new(options);
+        (0..times)
+            .map(|_| {
+                remote.stage = Stage::Down;
+                remote.again(now, &options).unwrap().as_millis()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reconnect_4_3_without_a_maximum_each_wait_is_the_base_and_a_random_part_below_it() {
+        let waits = waits(None, 200);
+        assert!(waits.iter().all(|wait| (100..200).contains(wait)), "{waits:?}");
+        let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+        assert!(*least < 110 && *most > 190, "they spread: {waits:?}");
+    }
+
+    #[test]
+    fn reconnect_4_3_with_a_maximum_the_wait_doubles_up_to_it_without_a_random_part() {
+        assert_eq!(waits(Some(1000), 6), [100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(waits(Some(1000), 60)[59], 1000);
+        assert_eq!(waits(Some(50), 2), [100, 100], "never below the base");
+    }
+}
