@@ -114,11 +114,8 @@ pub const MUX_SERVER: Shape = Shape::inside("MuxServer", Bytes::Removes(Layer::F
 pub const ROUTER_SOCKET: Shape =
     Shape { gives: Some(Traffic::Messages), ..Shape::start("RouterSocket", Bytes::Any) };
 /// `DealerSocket`: ends a chain of records. Its answers go to the clients of one socket.
-pub const DEALER_SOCKET: Shape = Shape {
-    takes: &[Traffic::Messages],
-    alone: true,
-    ..Shape::end("DealerSocket", Bytes::Any)
-};
+pub const DEALER_SOCKET: Shape =
+    Shape { takes: &[Traffic::Messages], alone: true, ..Shape::end("DealerSocket", Bytes::Any) };
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

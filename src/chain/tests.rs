@@ -297,9 +297,7 @@ fn socket_b6_a_dealer_works_for_one_router() {
         link("lines", &TCP_LISTENER, "workers"),
         link("workers", &DEALER_SOCKET, ""),
     ];
-    let told = [
-        Fault::SecondBefore { node: 1, next: 3, first: 0 },
-        Fault::Misfit { node: 2, next: 3 },
-    ];
+    let told =
+        [Fault::SecondBefore { node: 1, next: 3, first: 0 }, Fault::Misfit { node: 2, next: 3 }];
     assert_eq!(faults(&links), told);
 }

@@ -43,7 +43,13 @@ impl Listens<'_> {
 /// Notes each pair of nodes that want one address, once.
 pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading: &Reading<'_>) {
     let mut taken = Taken { by_port: HashMap::new(), by_name: HashMap::new(), reading };
-    let of_admin = Listens { draft: None, address: admin.listen.ip(), interface: None, span: 0..0 };
+    let of_admin = Listens {
+        draft: None,
+        address: admin.listen.ip(),
+        every: false,
+        interface: None,
+        span: 0..0,
+    };
     taken.by_port.entry(admin.listen.port()).or_default().push(of_admin);
 
     for draft in drafts {

@@ -3,6 +3,8 @@
 use std::io;
 
 use lineway_wire::fisher::Loss;
+use lineway_wire::zmp::core::Disconnected;
+use lineway_wire::zmp::monitor::HandshakeFault;
 use rustix::io::Errno;
 
 /// Defines an enum whose variants are the values of a label.
@@ -203,5 +205,17 @@ closed_set! {
         Timeout = "timeout",
         /// The connection ended first, or nothing of this protocol came.
         Other = "other",
+    }
+}
+
+impl HandshakeFailure {
+    /// What was wrong, and how the connection ended.
+    pub const fn of(fault: Option<HandshakeFault>, why: Disconnected) -> Self {
+        match (fault, why) {
+            (Some(HandshakeFault::Hello), _) => Self::Hello,
+            (Some(HandshakeFault::Ready), _) => Self::Ready,
+            (None, Disconnected::Handshake) => Self::Timeout,
+            (None, _) => Self::Other,
+        }
     }
 }

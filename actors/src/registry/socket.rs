@@ -1,5 +1,6 @@
 //! What a message socket shows of itself.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -7,7 +8,7 @@ use std::time::{Instant, SystemTime};
 use dashmap::DashMap;
 use lineway_wire::zmp::Charge;
 use lineway_wire::zmp::broker;
-use lineway_wire::zmp::core::CoreOptions;
+use lineway_wire::zmp::core::{CoreOptions, FlowState};
 use lineway_wire::zmp::status::{Counters, PeerStatus, Status};
 
 use crate::metrics::SocketNow;
@@ -49,6 +50,10 @@ pub struct SocketSnapshot {
     pub counters: Counters,
     /// What waits in it, both ways (4.2).
     pub queued: Charge,
+    /// The state that it asked of its peers, with the epoch of that; `None` while it never did.
+    pub flow: Option<(FlowState, NonZeroU64)>,
+    /// Replies that it owes.
+    pub replies_owed: usize,
     /// Its peers.
     pub peers: Vec<PeerStatus>,
     /// How what answers it stands, for a `RouterSocket`.
@@ -132,6 +137,8 @@ impl SocketView {
             status: core.status(),
             counters: *core.counters(),
             queued: core.queued(),
+            flow: core.receive_flow_state(),
+            replies_owed: core.replies_owed(),
             peers: core.peers(),
             answers,
         })
@@ -139,13 +146,13 @@ impl SocketView {
 
     /// What the metrics want of it.
     pub fn now(&self) -> SocketNow {
-        let broker = self.answers();
+        let (broker, handshakes) = (self.answers(), self.shared.handshakes_failed());
         self.shared.with(|core| SocketNow {
             counters: *core.counters(),
             status: core.status(),
             queued: core.queued(),
             weights: core.peer_weights(),
-            handshakes: [0; crate::metrics::HandshakeFailure::ALL.len()],
+            handshakes,
             broker,
         })
     }

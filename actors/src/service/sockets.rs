@@ -6,8 +6,6 @@
 
 mod chain;
 mod live;
-#[cfg(test)]
-mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use self::chain::{Command, Keeper, Parts};
-use self::live::{Held, Live};
 pub(super) use self::live::said;
+use self::live::{Held, Live};
 use super::StartError;
 use crate::settings::{NodePlan, NodeSettings, Plan};
 use crate::worker::{Board, WorkerHandle};

@@ -148,8 +148,6 @@ impl RouterSocketSettings {
     }
 }
 
-
-
 /// How long one dial may take; the next one follows after the interval.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

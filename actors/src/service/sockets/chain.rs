@@ -138,10 +138,9 @@ impl Keeper {
     async fn make_anew(&mut self) {
         self.due = None;
         let mut parts = Parts::default();
-        for (node, part) in [
-            (Some(&self.spec.router), &mut parts.router),
-            (self.spec.dealer(), &mut parts.dealer),
-        ] {
+        for (node, part) in
+            [(Some(&self.spec.router), &mut parts.router), (self.spec.dealer(), &mut parts.dealer)]
+        {
             let Some(node) = node else { continue };
             match Live::prepare(&self.site, node, None, &[]).await {
                 Ok(live) => *part = Some(live),

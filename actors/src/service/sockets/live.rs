@@ -146,10 +146,8 @@ impl Live {
         }
         let Some(address) = address(endpoint) else {
             let bound = self.handle.socket().bind(&endpoint.to_string()).await;
-            let bound = bound.map_err(|cause| StartCause::Endpoint {
-                endpoint: endpoint.to_string(),
-                cause,
-            })?;
+            let bound = bound
+                .map_err(|cause| StartCause::Endpoint { endpoint: endpoint.to_string(), cause })?;
             self.is_bound(bound);
             self.hold(key, None);
             return Ok(());
@@ -225,9 +223,7 @@ impl Live {
             return;
         }
         let board = &self.site.board;
-        for endpoint in self.bound() {
-            tracing::info!(node = %self.plan.name, %endpoint, "bound");
-        }
+        self.bound().iter().for_each(|endpoint| self.tell_bound(endpoint));
         board.registry.sockets().insert(Arc::clone(&self.view));
         let metrics = board.metrics.node(&self.plan.name, self.plan.settings.type_name());
         let view = Arc::clone(&self.view);
@@ -242,7 +238,10 @@ impl Live {
         self.look(now).await;
     }
 
-    pub(super) fn answered(&self, status: impl Fn() -> lineway_wire::zmp::broker::Status + Send + Sync + 'static) {
+    pub(super) fn answered(
+        &self,
+        status: impl Fn() -> lineway_wire::zmp::broker::Status + Send + Sync + 'static,
+    ) {
         self.view.set_answers(Arc::new(status) as Answers);
     }
 
@@ -251,7 +250,7 @@ impl Live {
         for (key, endpoint, _) in std::mem::take(&mut self.deferred) {
             match self.handle.socket().bind(&endpoint.to_string()).await {
                 Ok(bound) => {
-                    tracing::info!(node = %self.plan.name, endpoint = %bound, "bound");
+                    self.tell_bound(&bound);
                     self.is_bound(bound);
                     self.hold(key, None);
                 }
@@ -278,6 +277,11 @@ impl Live {
             (_, _, _, Err(why)) => health.not_ready(why),
             (_, _, _, Ok(())) => health.ready(),
         }
+    }
+
+    fn tell_bound(&self, endpoint: &str) {
+        let address = endpoint.strip_prefix("tcp://").map(tracing::field::display);
+        tracing::info!(node = %self.plan.name, address, endpoint, "listening");
     }
 
     pub(super) fn unwell(&self, why: &'static str) {
@@ -355,7 +359,9 @@ pub(in crate::service) fn said(error: &BindError) -> &'static str {
         (BindResult::InUse, _) => "it is in use",
         (_, Errno::EACCES) => "permission denied",
         (_, Errno::ENOENT) => "its folder is not there",
-        (BindResult::InvalidArgument, _) => "it is not of this machine, or its name does not resolve",
+        (BindResult::InvalidArgument, _) => {
+            "it is not of this machine, or its name does not resolve"
+        }
         (BindResult::InvalidHandle, _) => "the socket is closed",
         _ => "the system refused it",
     }
