@@ -176,8 +176,9 @@ impl Broker {
     /// offers workers what came from clients and what is held. True when that was not all.
     pub fn at_dealer(&mut self, now: Instant, dealer: &mut Core, budget: usize) -> bool {
         self.timeout = dealer.options().request_timeout;
-        let mut more = self.take_completions(dealer, budget);
-        more |= self.take_data(dealer, budget);
+        // DATA first: the replies behind it are completions once it is taken (D-R6).
+        let mut more = self.take_data(dealer, budget);
+        more |= self.take_completions(dealer, budget);
         self.offer_arrivals(now, dealer);
         more |= self.offer_held(now, dealer, budget);
         more |= self.expire(now, budget);
@@ -377,14 +378,8 @@ impl Broker {
             (_, Some(Request { reply, .. })) => {
                 self.fail(client, reply, charge, errno_of_submit(error));
             }
-            (SubmitResult::InvalidArgument, None) => {
-                self.counters.dropped(DropReason::TooLarge);
-                self.returns.push(charge);
-            }
-            (_, None) => {
-                self.counters.dropped(DropReason::NoRoute);
-                self.returns.push(charge);
-            }
+            (SubmitResult::InvalidArgument, None) => self.drop_data(DropReason::TooLarge, charge),
+            (_, None) => self.drop_data(DropReason::NoRoute, charge),
         }
         None
     }
@@ -401,6 +396,13 @@ impl Broker {
     /// Ends everything that was taken with ERROR REPLY ESHUTDOWN at the next step at the
     /// RouterSocket: the time to stop is over, or there is no DealerSocket any more.
     pub fn give_up(&mut self) {
+        for (_, Received { from, reply, .. }, charge) in std::mem::take(&mut self.arrivals) {
+            if let (Some(client), Some(reply)) = (from, reply) {
+                self.fail(&client, reply, charge, Errno::ESHUTDOWN);
+            } else {
+                self.drop_data(DropReason::NoRoute, charge);
+            }
+        }
         while let Some((client, entry)) = self.held.pop() {
             self.refuse(client, entry, Errno::ESHUTDOWN);
         }
@@ -411,13 +413,16 @@ impl Broker {
     }
 
     fn refuse(&mut self, client: RoutingId, entry: Entry, errno: Errno) {
-        match entry.request {
-            Some(Request { reply, .. }) => self.fail(&client, reply, entry.charge, errno),
-            None => {
-                self.counters.dropped(DropReason::NoRoute);
-                self.returns.push(entry.charge);
-            }
+        if let Some(Request { reply, .. }) = entry.request {
+            self.fail(&client, reply, entry.charge, errno);
+        } else {
+            self.drop_data(DropReason::NoRoute, entry.charge);
         }
+    }
+
+    fn drop_data(&mut self, reason: DropReason, charge: HeldCharge) {
+        self.counters.dropped(reason);
+        self.returns.push(charge);
     }
 
     fn fail(&mut self, client: &RoutingId, reply: ReplyId, charge: HeldCharge, errno: Errno) {

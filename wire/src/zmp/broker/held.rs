@@ -174,8 +174,7 @@ impl Held {
         if let Some(&index) = self.ids.get(id) {
             return index;
         }
-        let index =
-            self.clients.insert(Client { id: id.clone(), entries: 0, stalled, turn: None });
+        let index = self.clients.insert(Client { id: id.clone(), entries: 0, stalled, turn: None });
         self.ids.insert(id.clone(), index);
         index
     }

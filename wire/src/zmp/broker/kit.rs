@@ -96,7 +96,7 @@ impl Side {
         self.say(now, name, Inbound::Weight(Weight::new(weight).expect("a weight")));
     }
 
-    /// Lets every peer write and read. True when one of them got something.
+    /// Lets every peer write and read. True when one of them did something.
     fn all(&mut self, now: Instant) -> bool {
         let names: Vec<_> = self.peers.keys().cloned().collect();
         let mut got = false;
@@ -129,7 +129,7 @@ impl Side {
         let mut turn = Turn { received, written, room, ..Turn::default() };
         self.core.turn(now, peer.connection, &mut turn).expect("no fault of the protocol");
         peer.taken = turn.taken;
-        let more = !turn.outgoing.is_empty();
+        let more = written > 0 || !turn.outgoing.is_empty();
         for outgoing in turn.outgoing {
             if let Outgoing::Record(_, record) = &outgoing {
                 peer.unwritten += record.charge();

@@ -24,9 +24,7 @@ impl Answer {
     fn charge(&self) -> Charge {
         match self {
             Self::Reply(_, record) | Self::Data(record) => record.charge(),
-            Self::Error(.., parts) => {
-                FRAME_CHARGE + 4 + parts.as_ref().map_or(0, Record::charge)
-            }
+            Self::Error(.., parts) => FRAME_CHARGE + 4 + parts.as_ref().map_or(0, Record::charge),
         }
     }
 }
@@ -109,9 +107,11 @@ impl Outbox {
             via.release(held);
             return false;
         };
+        if self.clients.is_empty() {
+            self.next_look = Some(via.now);
+        }
         self.clients.insert(client.clone(), Waiting { token, ..Waiting::default() });
         self.push(via, client, answer, held);
-        self.next_look.get_or_insert(via.now);
         true
     }
 
@@ -132,7 +132,7 @@ impl Outbox {
 
     /// When [`Self::look`] has something to do.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        self.next_look
+        self.next_look.filter(|_| !self.clients.is_empty())
     }
 
     /// Looks after those that wait: what is for an id without a link for `patience` is abandoned
@@ -145,7 +145,7 @@ impl Outbox {
         mut done: impl FnMut(&RoutingId),
     ) {
         let now = via.now;
-        if self.next_look.is_none_or(|look| look > now) {
+        if self.next_look().is_none_or(|look| look > now) {
             return;
         }
         let (mut over, mut again) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ impl Outbox {
             }
         }
         let pace = (patience / 8).clamp(LOOK.0, LOOK.1);
-        self.next_look = (!self.clients.is_empty()).then(|| now + pace);
+        self.next_look = Some(now + pace);
     }
 
     /// Gives up all that waits.

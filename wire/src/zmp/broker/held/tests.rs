@@ -18,7 +18,11 @@ fn data(text: &'static str) -> Entry {
 
 fn request(text: &'static str, deadline: Instant) -> Entry {
     let reply = ReplyId(NonZeroU64::MIN);
-    Entry { record: Record::new(text), charge: charge(), request: Some(Request { reply, deadline }) }
+    Entry {
+        record: Record::new(text),
+        charge: charge(),
+        request: Some(Request { reply, deadline }),
+    }
 }
 
 fn text(entry: &Entry) -> String {
