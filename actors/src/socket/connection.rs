@@ -151,6 +151,8 @@ pub struct PeerConnection {
     given: Charge,
     /// What was read of a record that is not whole, without `input`.
     open: u64,
+    /// The socket has taken it.
+    attached: bool,
     /// The socket knows that it is over.
     ended: bool,
 }
@@ -192,6 +194,7 @@ impl PeerConnection {
             taken: 0,
             given: 0,
             open: 0,
+            attached: false,
             ended: false,
         }
     }
@@ -332,6 +335,7 @@ impl PeerConnection {
                         if !self.incomplete {
                             self.times.handshake = None;
                         }
+                        self.attached = true;
                         self.more = true;
                         self.say(ConnectionWord::Ready);
                     }
@@ -506,9 +510,11 @@ impl PeerConnection {
         if mem::replace(&mut self.ended, true) {
             return;
         }
-        let now = Instant::now().into_std();
-        self.shared.with(|core| core.detach(now, self.id, why));
-        self.shared.forget(self.id);
+        if self.attached {
+            let now = Instant::now().into_std();
+            self.shared.with(|core| core.detach(now, self.id, why));
+            self.shared.forget(self.id);
+        }
         self.say(ConnectionWord::Ended { why, handshake, rejection });
     }
 
@@ -568,3 +574,6 @@ impl Handler<Disconnect> for PeerConnection {
         self.state = State::Over;
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;
