@@ -9,7 +9,6 @@ use lineway_wire::zmp::Record;
 use lineway_wire::zmp::core::{CompletionId, Submit};
 use lineway_wire::zmp::outcome::RecvError;
 
-use super::actor::Engine;
 use super::error::{RecvIntoError, RequestError, SendError};
 use super::handle::{Socket, into_parts};
 use super::wait::On;
@@ -37,7 +36,7 @@ impl Deref for Dealer {
 impl Dealer {
     /// A DEALER whose actor is still to be started, on whichever thread it is to live.
     pub fn new(options: SocketOptions, total: Arc<super::Total>) -> (Self, Unstarted) {
-        let (socket, unstarted) = Engine::new(options, total);
+        let (socket, unstarted) = Unstarted::new(options, total);
         (Self { socket }, unstarted)
     }
 

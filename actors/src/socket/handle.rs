@@ -12,6 +12,7 @@ use lineway_wire::zmp::outcome::{
     BindError, BindResult, CloseError, CloseResult, ConfigError, ConfigResult, ConnectError,
     ConnectResult, Errno, RecvError, SubmitError, SubmitResult,
 };
+use lineway_wire::zmp::status::{Counters, PeerStatus, Status};
 use lineway_wire::zmp::{Charge, RoutingId, SocketKind};
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +20,7 @@ use super::error::{CLOSED, NO_DATA, RecvIntoError, TERMINATED};
 use super::shared::State;
 use super::submit::Claim;
 use super::wait::{Ended, On, Waiting, now};
-use super::{Poller, Shared, Timing};
+use super::{Monitor, Poller, Shared, Timing};
 
 /// What a handle asks of the actor of its socket.
 #[derive(Debug)]
@@ -203,6 +204,31 @@ impl Socket {
     /// Somebody watches completions already (INVALID_STATE with EBUSY).
     pub fn poller(&self, interest: Readiness) -> Result<Poller, ConfigError> {
         Poller::new(&self.shared, interest)
+    }
+
+    // ---- what it tells of itself ------------------------------------------------------------
+
+    /// Watches the events of this mask (4.6); one at a time may watch.
+    ///
+    /// # Errors
+    /// Somebody watches already (BUSY with EBUSY).
+    pub fn monitor(&self, mask: u32) -> Result<Monitor, ConfigError> {
+        Monitor::new(&self.shared, mask)
+    }
+
+    /// The socket at this moment (4.7).
+    pub fn status(&self) -> Status {
+        self.shared.look(|state| state.core.status())
+    }
+
+    /// Its peers at this moment.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        self.shared.look(|state| state.core.peers())
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.look(|state| state.core.counters().clone())
     }
 
     // ---- flow state and options -------------------------------------------------------------

@@ -17,9 +17,11 @@
 mod actor;
 mod connection;
 mod dealer;
+mod engine;
 mod error;
 mod handle;
 mod inproc;
+mod monitor;
 mod options;
 mod poller;
 mod reply;
@@ -30,13 +32,14 @@ mod total;
 mod transport;
 mod wait;
 
-pub use actor::Unstarted;
+pub use actor::{DealerSocket, RouterSocket, Unstarted};
 pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};
 pub use handle::Socket;
 pub use inproc::{Inproc, InprocConnecting, InprocListener};
-pub use options::{SocketEnv, SocketOptions, Timing};
+pub use monitor::Monitor;
+pub use options::{SocketEnv, SocketOptions, Timing, random_routing_id};
 pub use poller::Poller;
 pub use reply::ReplyToken;
 pub use router::{Received, Router};

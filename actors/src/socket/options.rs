@@ -1,5 +1,6 @@
 //! What a socket is made with, and where it lives.
 
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +76,28 @@ impl SocketOptions {
             connect_timeout: self.connect_timeout,
         }
     }
+
+    pub(super) const fn set_timing(&mut self, timing: Timing) {
+        self.handshake_interval = timing.handshake_interval;
+        self.reconnect_interval = timing.reconnect_interval;
+        self.reconnect_interval_max = timing.reconnect_interval_max;
+        self.linger = timing.linger;
+        self.send_timeout = timing.send_timeout;
+        self.receive_timeout = timing.receive_timeout;
+        self.connect_timeout = timing.connect_timeout;
+    }
+}
+
+/// A routing id that nobody else has: 16 bytes with the layout of a random UUID (4.1).
+pub fn random_routing_id() -> RoutingId {
+    let state = RandomState::new();
+    let [high, low] = [0_u8, 1].map(|half| state.hash_one(half).to_be_bytes());
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&high);
+    id[8..].copy_from_slice(&low);
+    id[6] = id[6] & 0x0F | 0x40;
+    id[8] = id[8] & 0x3F | 0x80;
+    RoutingId::new(id.to_vec()).expect("16 bytes are neither none nor too many")
 }
 
 /// The times of a socket; each call takes them as they are when it begins. Meanings as in

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use lineway_wire::zmp::Record;
 use lineway_wire::zmp::core::{Refused, ReplyId, WaiterId};
-use lineway_wire::zmp::outcome::{Errno, SubmitResult};
+use lineway_wire::zmp::outcome::SubmitResult;
 
 use super::error::{ReplyError, TERMINATED};
 use super::shared::Shared;
@@ -53,17 +53,6 @@ impl ReplyToken {
     /// As [`Self::reply`].
     pub fn try_reply(self, record: impl Into<Record>) -> Result<(), ReplyError> {
         let given = self.shared.with(|core| core.try_reply(self.id, record.into()));
-        self.given(given)
-    }
-
-    /// Answers with an error reply, if the link of the requester takes it at once (1.6). Only a
-    /// broker does.
-    pub(crate) fn try_reply_error(
-        self,
-        errno: Errno,
-        parts: Option<Record>,
-    ) -> Result<(), ReplyError> {
-        let given = self.shared.with(|core| core.try_reply_error(self.id, errno, parts));
         self.given(given)
     }
 

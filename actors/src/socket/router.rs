@@ -9,7 +9,6 @@ use lineway_wire::zmp::core::{self, CompletionId, Submit};
 use lineway_wire::zmp::outcome::{ConfigError, ConfigResult, ConnectError, Errno, RecvError};
 use lineway_wire::zmp::{Record, RoutingId};
 
-use super::actor::Engine;
 use super::error::{RecvIntoError, RequestError, SendError};
 use super::handle::{Socket, into_parts};
 use super::shared::State;
@@ -47,7 +46,7 @@ impl Deref for Router {
 impl Router {
     /// A ROUTER whose actor is still to be started, on whichever thread it is to live.
     pub fn new(options: SocketOptions, total: Arc<super::Total>) -> (Self, Unstarted) {
-        let (socket, unstarted) = Engine::new(options, total);
+        let (socket, unstarted) = Unstarted::new(options, total);
         (Self { socket }, unstarted)
     }
 

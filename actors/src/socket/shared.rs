@@ -28,6 +28,10 @@ pub(super) struct State {
     pub(super) timing: Timing,
     /// The socket takes nothing more.
     pub(super) closed: bool,
+    /// Its actor has ended: nothing happens to it any more.
+    pub(super) over: bool,
+    /// Somebody watches its events.
+    pub(super) monitored: bool,
     /// Somebody watches completions (D-P5).
     pub(super) completions_watched: bool,
     /// The real endpoint of the last bind or connect.
@@ -50,6 +54,8 @@ impl Shared {
             waits: Waits::default(),
             timing: options.timing(),
             closed: false,
+            over: false,
+            monitored: false,
             completions_watched: false,
             last_endpoint: None,
             connections: HashMap::new(),
@@ -133,6 +139,15 @@ impl Shared {
                 state.core.close(now);
                 state.waits.take_all(&mut state.woken);
             }
+        });
+    }
+
+    /// Nothing will happen to the socket any more.
+    pub(super) fn end(&self, now: Instant) {
+        self.close(now);
+        self.step(|state| {
+            state.over = true;
+            state.waits.take_all(&mut state.woken);
         });
     }
 

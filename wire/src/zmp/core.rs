@@ -605,6 +605,41 @@ impl Core {
         unimplemented!()
     }
 
+    /// Nobody is bound to it any more; its links live on. False when nobody was.
+    pub fn unbound(&mut self, endpoint: &str) -> bool {
+        unimplemented!()
+    }
+
+    /// Adds an event of an endpoint or of a connection that was never attached.
+    pub fn report(&mut self, event: super::monitor::Event) {
+        unimplemented!()
+    }
+
+    /// Takes events of the kinds in this mask, so many at a time.
+    pub fn set_monitor(&mut self, mask: u32, capacity: usize) {
+        unimplemented!()
+    }
+
+    /// Takes the oldest event.
+    pub fn next_event(&mut self) -> Option<super::monitor::Event> {
+        unimplemented!()
+    }
+
+    /// The socket at this moment (4.7).
+    pub fn status(&self) -> super::status::Status {
+        unimplemented!()
+    }
+
+    /// Its peers.
+    pub fn peers(&self) -> Vec<super::status::PeerStatus> {
+        unimplemented!()
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &super::status::Counters {
+        unimplemented!()
+    }
+
     /// Nothing is queued or under way on any link.
     pub fn drained(&self) -> bool {
         unimplemented!()
