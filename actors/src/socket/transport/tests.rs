@@ -156,7 +156,7 @@ async fn endpoint_a_place_of_another_machine_is_not_bound() {
 #[tokio::test]
 async fn endpoint_names_are_resolved_to_bind_and_to_dial() {
     let names = StaticNames::new();
-    names.insert("here.test", Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+    names.set("here.test", &[Ipv4Addr::LOCALHOST.into()]);
     let env = SocketEnv { names: Rc::new(names), ..env() };
     let mut listening = bind("tcp://Here.Test:0", &env).await;
     let Endpoint::Tcp { port, .. } = *listening.endpoint() else { unreachable!("it is tcp") };
