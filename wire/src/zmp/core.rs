@@ -4,14 +4,44 @@
 //! told is noted as a [`Wake`]; the owner takes them after each step and wakes when it has let go
 //! of its lock.
 
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
+use self::counted::Counted;
+use self::endpoints::Endpoints;
+use self::links::{LinkKey, Links, Load};
+use self::receive::Turns;
+use self::replies::Replies;
+use self::requests::Requests;
+use self::routes::Routes;
+use self::waiting::Waits;
+use self::wakes::Wakes;
+use super::flow::SendFlow;
+use super::monitor::EventQueue;
 use super::outcome::{Errno, RequestResult, SubmitError};
 use super::record::{Charge, Inbound, Lane, Outgoing, Record, RoutingId, SocketKind};
+use super::scheduler::Scheduler;
+use super::status::Counters;
+
+pub use self::links::COMPLETION_LIMIT;
+
+mod attach;
+mod counted;
+mod endpoints;
+mod exchange;
+mod links;
+mod receive;
+mod replies;
+mod requests;
+mod routes;
+mod state;
+mod submit;
+mod waiting;
+mod wakes;
 
 /// A weight: 0 to 10,000 (D-O1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -351,297 +381,85 @@ pub struct Readiness {
 }
 
 /// One DEALER or ROUTER.
+///
+/// A link to a peer is made of one connection, or of two between ROUTERs:
+///
+/// ```text
+///  attach            every lane there      another link of the id wins (R-D2)
+/// ───────> Assembling ─────────> Active ──────────────────────────> Standby
+///              │                   │ ^                                 │ │
+///              │                   │ └─────────────────────────────────┘ │
+///              │                   │        the winner ended             │
+///              │ detach, disconnect, replaced by a new one (R-D1)        │
+///              └──────────────> Ended <──────────────────────────────────┘
+/// ```
+///
+/// Records go to an active link only. What came on a link that ended is still taken, unless the
+/// application removed it. A request ends in one of these ways, and always in one:
+///
+/// ```text
+/// submitted ──> on the link ──┬─ reply in front of its link ──> completion: what the reply says
+///                             ├─ its time is over ────────────> completion: TIMED_OUT
+///                             ├─ its link ended, stands by ───> completion: NOT_CONNECTED
+///                             └─ its target was removed ──────> completion: NOT_FOUND
+/// ```
 #[derive(Debug)]
 pub struct Core {
     options: CoreOptions,
+    closed: bool,
+    links: Links,
+    /// By the number of the connection.
+    connections: Counted<(LinkKey, Lane)>,
+    /// Accepted links of which a connection is missing, by the routing id that both have to say.
+    halves: HashMap<Bytes, LinkKey>,
+    routes: Routes,
+    endpoints: Endpoints,
+    /// DEALER: the active links.
+    scheduler: Scheduler<LinkKey>,
+    waits: Waits,
+    requests: Requests,
+    replies: Replies,
+    turns: Turns,
+    flow: SendFlow,
+    wakes: Wakes,
+    monitor: EventQueue,
+    counters: Counters,
+    load: Load,
+    /// How many links are active.
+    active: usize,
+    /// How many of them the monitor knows.
+    ready_told: usize,
+    /// How many links can take a record.
+    writable: usize,
 }
 
-#[allow(clippy::unimplemented, unused_variables, missing_docs)]
 impl Core {
     /// A socket without peers.
     pub fn new(options: CoreOptions) -> Self {
-        Self { options }
-    }
-
-    // ---- what is to be told -------------------------------------------------------------------
-
-    /// Moves everything that is to be told to the end of `wakes`, each once, in order.
-    pub fn take_wakes(&mut self, wakes: &mut Vec<Wake>) {
-        unimplemented!()
-    }
-
-    // ---- endpoints and connections ------------------------------------------------------------
-
-    /// `connect`: the socket counts with this endpoint from now on. `routing_id` is
-    /// `CONNECT_ROUTING_ID` (R-O2).
-    pub fn add_endpoint(&mut self, name: Arc<str>, routing_id: Option<RoutingId>) -> EndpointId {
-        unimplemented!()
-    }
-
-    /// `disconnect`: its links close, requests end NOT_FOUND, tokens and waiting calls whose target
-    /// this was end (D-W6, D-N6). False when there is no such endpoint.
-    pub fn remove_endpoint(&mut self, now: Instant, endpoint: EndpointId) -> bool {
-        unimplemented!()
-    }
-
-    /// `unbind`: its links live on; False when nobody is bound to it.
-    pub fn bound(&mut self, endpoint: Arc<str>) {
-        unimplemented!()
-    }
-
-    /// A connection whose handshake is over, and whose own READY is written (1.5). The link is
-    /// ready when all of its lanes are there.
-    ///
-    /// # Errors
-    /// It is refused: it must be closed.
-    pub fn attach(&mut self, now: Instant, attaching: Attaching) -> Result<(), Rejection> {
-        unimplemented!()
-    }
-
-    /// A connection has ended, or never got to [`Self::attach`]. Nothing for one that is unknown.
-    pub fn detach(&mut self, now: Instant, connection: ConnectionId, why: Disconnected) {
-        unimplemented!()
-    }
-
-    /// One exchange with a connection.
-    ///
-    /// # Errors
-    /// The peer broke the protocol with a record that no decoder can judge: a REQUEST at a DEALER,
-    /// a live sequence again, a REPLY on a wrong lane. What came before it was taken.
-    pub fn turn(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        turn: &mut Turn,
-    ) -> Result<(), super::frame::ProtocolError> {
-        unimplemented!()
-    }
-
-    // ---- submitting ---------------------------------------------------------------------------
-
-    /// DONTWAIT: one attempt (D-D1). Without room it gives a wait token with `context`.
-    ///
-    /// # Errors
-    /// The record comes back.
-    pub fn try_submit(
-        &mut self,
-        now: Instant,
-        target: Target<'_>,
-        record: Record,
-        submit: Submit,
-        context: u64,
-    ) -> Result<Submitted, Box<Refused>> {
-        unimplemented!()
-    }
-
-    /// NONE: the first attempt. `Waits` has begun a wait of this id, whose limit the caller keeps.
-    pub fn begin(
-        &mut self,
-        now: Instant,
-        target: Target<'_>,
-        record: Record,
-        submit: Submit,
-        context: u64,
-    ) -> (Attempt, Option<WaiterId>) {
-        unimplemented!()
-    }
-
-    /// The next attempt of a waiting call, after its [`Wake::Waiter`].
-    pub fn again(&mut self, now: Instant, waiter: WaiterId, record: Record) -> Attempt {
-        unimplemented!()
-    }
-
-    /// The time of a waiting call is over: what it ends with (D-N3, D-N4).
-    pub fn give_up(&mut self, waiter: WaiterId) -> SubmitError {
-        unimplemented!()
-    }
-
-    /// Nobody waits any more: the call was dropped.
-    pub fn forget(&mut self, waiter: WaiterId) {
-        unimplemented!()
-    }
-
-    /// Answers a request (R-P1): one attempt on the current link of its peer.
-    ///
-    /// # Errors
-    /// The record comes back. `Backpressured` leaves the reply owed.
-    pub fn try_reply(&mut self, reply: ReplyId, record: Record) -> Result<(), Box<Refused>> {
-        unimplemented!()
-    }
-
-    /// Answers a request with an error reply: the errno and more parts (1.6). Only a broker does.
-    ///
-    /// # Errors
-    /// As [`Self::try_reply`].
-    pub fn try_reply_error(
-        &mut self,
-        reply: ReplyId,
-        errno: Errno,
-        parts: Option<Record>,
-    ) -> Result<(), Box<Refused>> {
-        unimplemented!()
-    }
-
-    /// Begins to wait for the room of a reply; a [`Wake::Waiter`] says when to try again.
-    pub fn wait_reply(&mut self, reply: ReplyId) -> WaiterId {
-        unimplemented!()
-    }
-
-    /// As [`Self::wait_reply`], but what says when to try again is a [`Outcome::Writable`] in the
-    /// completion queue, with `context` and the id of the reply's peer: one waits for many. A link
-    /// that is new to the id is an edge too; `disconnect_rid` ends it as [`Outcome::Removed`].
-    /// `None` when the reply is not owed, or no reservation is free.
-    pub fn reply_token(&mut self, reply: ReplyId, context: u64) -> Option<CompletionId> {
-        unimplemented!()
-    }
-
-    /// ROUTER: this id has a link that is ready.
-    pub fn has_link(&self, id: &RoutingId) -> bool {
-        unimplemented!()
-    }
-
-    /// The reply will not be given: its slot is free (X-2).
-    pub fn abandon_reply(&mut self, reply: ReplyId) {
-        unimplemented!()
-    }
-
-    // ---- receiving ----------------------------------------------------------------------------
-
-    /// The next record, in fair turns over the links (D-V1).
-    pub fn recv(&mut self) -> Option<Received> {
-        unimplemented!()
-    }
-
-    /// As [`Self::recv`], but the record goes on to count as queued on its link, and in
-    /// [`Self::queued`], until its charge is given back with [`Self::release`]: for a broker, which
-    /// holds what it can not pass on inside the receive limit of each link (B-1).
-    pub fn recv_held(&mut self) -> Option<(Received, HeldCharge)> {
-        unimplemented!()
-    }
-
-    /// What [`Self::recv_held`] gave has been passed on. Where its link has ended, only
-    /// [`Self::queued`] falls.
-    pub fn release(&mut self, held: HeldCharge) {
-        unimplemented!()
-    }
-
-    /// How many parts the next record has (D-V3).
-    pub fn next_parts(&self) -> Option<usize> {
-        unimplemented!()
-    }
-
-    /// The next completion of the queue.
-    pub fn next_completion(&mut self) -> Option<Completion> {
-        unimplemented!()
-    }
-
-    /// The completion of a request that was submitted with `claim`, or of a claimed token.
-    pub fn claimed(&mut self, id: CompletionId) -> Option<Completion> {
-        unimplemented!()
-    }
-
-    /// From now on this token's record does not go through the queue (it is taken out of it if it
-    /// is there already). False when there is no such token and no record of it.
-    pub fn claim_token(&mut self, token: CompletionId) -> bool {
-        unimplemented!()
-    }
-
-    /// Nobody takes the completion of this request or token any more.
-    pub fn disclaim(&mut self, id: CompletionId) {
-        unimplemented!()
-    }
-
-    // ---- state --------------------------------------------------------------------------------
-
-    /// Levels of readiness (2.8).
-    pub fn readiness(&self) -> Readiness {
-        unimplemented!()
-    }
-
-    /// `set_receive_flow_state` (D-F1).
-    pub fn set_receive_flow_state(&mut self, now: Instant, state: FlowState) {
-        unimplemented!()
-    }
-
-    /// Sets the weight that peers are told (D-G1).
-    pub fn set_weight(&mut self, weight: Weight) {
-        unimplemented!()
-    }
-
-    /// The options as they are.
-    pub fn options(&self) -> &CoreOptions {
-        &self.options
-    }
-
-    /// Changes options that may change at any time: probe, request timeout, mandatory, duplicates,
-    /// the two limits, the size. Neither kind nor routing id nor weight.
-    pub fn set_options(&mut self, set: impl FnOnce(&mut CoreOptions)) {
-        unimplemented!()
-    }
-
-    /// `disconnect_rid`: the link of this id closes, its tokens and replies end (R-S3, R-P3).
-    /// False when there is no such id.
-    pub fn disconnect_rid(&mut self, now: Instant, id: &RoutingId) -> bool {
-        unimplemented!()
-    }
-
-    /// The next time at which [`Self::expire`] has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        unimplemented!()
-    }
-
-    /// Ends what is over: requests (D-R4).
-    pub fn expire(&mut self, now: Instant) {
-        unimplemented!()
-    }
-
-    /// Takes nothing more; tokens end silently (D-W7). What is queued can still be written.
-    pub fn close(&mut self, now: Instant) {
-        unimplemented!()
-    }
-
-    /// What all links have queued or under way, in both directions.
-    pub fn queued(&self) -> Charge {
-        unimplemented!()
-    }
-
-    /// Nobody is bound to it any more; its links live on. False when nobody was.
-    pub fn unbound(&mut self, endpoint: &str) -> bool {
-        unimplemented!()
-    }
-
-    /// Adds an event of an endpoint or of a connection that was never attached.
-    pub fn report(&mut self, event: super::monitor::Event) {
-        unimplemented!()
-    }
-
-    /// Takes events of the kinds in this mask, so many at a time.
-    pub fn set_monitor(&mut self, mask: u32, capacity: usize) {
-        unimplemented!()
-    }
-
-    /// Takes the oldest event.
-    pub fn next_event(&mut self) -> Option<super::monitor::Event> {
-        unimplemented!()
-    }
-
-    /// The socket at this moment (4.7).
-    pub fn status(&self) -> super::status::Status {
-        unimplemented!()
-    }
-
-    /// Its peers.
-    pub fn peers(&self) -> Vec<super::status::PeerStatus> {
-        unimplemented!()
-    }
-
-    /// What it has counted.
-    pub fn counters(&self) -> &super::status::Counters {
-        unimplemented!()
-    }
-
-    /// Nothing is queued or under way on any link.
-    pub fn drained(&self) -> bool {
-        unimplemented!()
+        Self {
+            options,
+            closed: false,
+            links: Links::default(),
+            connections: Counted::default(),
+            halves: HashMap::new(),
+            routes: Routes::default(),
+            endpoints: Endpoints::default(),
+            scheduler: Scheduler::default(),
+            waits: Waits::default(),
+            requests: Requests::default(),
+            replies: Replies::default(),
+            turns: Turns::default(),
+            flow: SendFlow::new(),
+            wakes: Wakes::default(),
+            monitor: EventQueue::default(),
+            counters: Counters::default(),
+            load: Load::default(),
+            active: 0,
+            ready_told: 0,
+            writable: 0,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
