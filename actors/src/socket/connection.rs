@@ -235,9 +235,10 @@ impl PeerConnection {
         if !read && self.deaf {
             self.end.get_or_insert(End::Broken);
         }
-        let stood = self.blocked;
+        let (stood, given) = (self.blocked, self.given);
         self.decode(scratch);
-        let mut again = read;
+        // There is room again, and more to be read.
+        let mut again = read || (stood && !self.blocked);
         if matches!(self.state, State::Open) {
             let news = !scratch.turn.received.is_empty()
                 || self.written > 0
@@ -250,6 +251,7 @@ impl PeerConnection {
                 }
             }
         }
+        self.hold(self.given > given);
         again |= self.write(cx);
         again |= self.attach();
         if !read && let Some(end) = self.end.take() {
@@ -285,9 +287,17 @@ impl PeerConnection {
             // An empty buffer would keep the memory of the last one.
             self.input = BytesMut::new();
         }
-        self.reader.holds(self.open + self.input.len() as u64);
         while let Some(bytes) = self.wire.output() {
             self.writer().push_bytes(bytes);
+        }
+    }
+
+    /// Counts what is held of a record that is not whole. Records that were `given` to the socket are
+    /// counted there.
+    fn hold(&mut self, given: bool) {
+        self.reader.holds(self.open + self.input.len() as u64);
+        if given {
+            self.reader.finished();
         }
     }
 
