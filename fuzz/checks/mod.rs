@@ -4,3 +4,4 @@
 pub(crate) mod fisher;
 mod input;
 pub(crate) mod mux;
+pub(crate) mod zmp;

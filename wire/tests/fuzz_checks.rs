@@ -41,6 +41,11 @@ fn mux_m01_m32_case_t05_t23_the_corpus_of_a_parent() {
     corpus("mux_parent", checks::mux::parent);
 }
 
+#[test]
+fn zmp_1_1_to_1_7_the_corpus_of_a_connection() {
+    corpus("zmp_connection", checks::zmp::connection);
+}
+
 /// Bytes that are often a marker, or nearly.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let marker = prop_oneof![
@@ -95,8 +100,49 @@ fn mux_steps() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(bits, steps)| [vec![bits, 0], steps.concat()].concat())
 }
 
+/// Frames of records and control frames, most of them right and the last one often cut short,
+/// behind what the check of a connection reads first.
+fn zmp_frames() -> impl Strategy<Value = Vec<u8>> {
+    let part = (any::<bool>(), vec(any::<u8>(), 0..90)).prop_map(|(more, payload)| {
+        [&[0x5A, 1, u8::from(more), 0, 0, 0, 0, payload.len() as u8], &payload[..]].concat()
+    });
+    let typed = (0u8..2, 1u8..4, 0u8..9, vec(any::<u8>(), 0..90)).prop_map(
+        |(more, kind, sequence, payload)| {
+            let header = [0x5A, 1, more, kind, 0, 0, 0, payload.len() as u8];
+            [&header[..], &[0, 0, 0, 0, 0, 0, 0, sequence], &payload].concat()
+        },
+    );
+    let body = prop_oneof![
+        4 => any::<[u8; 2]>().prop_map(|weight| [b"WEIGHT\0\0", &weight[..]].concat()),
+        4 => (0u8..3, 0u8..9)
+            .prop_map(|(state, epoch)| [b"FLOWSTATE\x01", &[state, 0, 0, 0, 0, 0, 0, 0, epoch][..]].concat()),
+        1 => Just(b"\x05\x01\x02no".to_vec()),
+        2 => vec(any::<u8>(), 1..30),
+    ];
+    let control =
+        body.prop_map(|body| [&[0x5A, 1, 2, 0, 0, 0, 0, body.len() as u8], &body[..]].concat());
+    let odd = vec(prop_oneof![Just(0x5A), Just(1), Just(0), any::<u8>()], 0..20);
+    let frame = prop_oneof![12 => part, 4 => typed, 4 => control, 1 => odd];
+    let stream = (vec(frame, 0..20), prop_oneof![3 => Just(0), 1 => 0..20usize]).prop_map(
+        |(frames, cut)| {
+            let mut stream = frames.concat();
+            stream.truncate(stream.len().saturating_sub(cut));
+            stream
+        },
+    );
+    let bits = prop_oneof![8 => any::<u8>().prop_map(|bits| bits | 8), 1 => any::<u8>()];
+    (bits, 0u8..8, vec(0u8..40, 0..60), stream).prop_map(|(bits, hwm, cuts, stream)| {
+        [&[bits, hwm, cuts.len() as u8], &cuts[..], &stream].concat()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn zmp_1_1_to_1_7_random_frames_at_random_segmentation_and_credit(input in zmp_frames()) {
+        checks::zmp::connection(&input);
+    }
 
     #[test]
     fn fisher_s01_s08_random_input_of_the_probe(input in input::<2>(step())) {
@@ -119,6 +165,7 @@ proptest! {
         checks::fisher::reply(&input);
         checks::mux::frames(&input);
         checks::mux::parent(&input);
+        checks::zmp::connection(&input);
     }
 }
 

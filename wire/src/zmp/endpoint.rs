@@ -122,7 +122,9 @@ fn tcp(place: &str) -> Result<Endpoint, &'static str> {
         _ if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
             return Err("a port is a number, or * for a free one");
         }
-        _ => Some(port.parse::<u16>().map_err(|_| "a port is 0 to 65535")?).filter(|p| *p > 0),
+        _ => {
+            Some(port.parse::<u16>().map_err(|_| "a port is 0 to 65535")?).filter(|port| *port > 0)
+        }
     };
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = match bracketed {
@@ -141,3 +143,6 @@ fn tcp(place: &str) -> Result<Endpoint, &'static str> {
     };
     Ok(Endpoint::Tcp { host: host.into(), port })
 }
+
+#[cfg(test)]
+mod tests;

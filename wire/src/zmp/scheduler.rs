@@ -1,8 +1,8 @@
 //! Who gets the next record of a DEALER: smooth weighted turns, bit by bit as 2.2 has them.
 //!
 //! The rule adds to every candidate and takes from one. Candidates of one weight gain the same in
-//! each run, so they form a group that keeps what it gained once for all of them, and a heap of
-//! what each has beside that. A selection looks at the head of each group and moves one candidate
+//! each run, so it is enough to count the runs: a group of one weight has a heap of what each of its
+//! candidates has beside that. A selection looks at the head of each group and moves one candidate
 //! down its heap: O(groups + log n).
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,12 +20,28 @@ mod group;
 #[cfg(test)]
 mod tests;
 
+/// After so many runs they are folded into the accumulators and counted from 0 again, long before
+/// their product with a weight could leave an `i64`.
+const MOST_RUNS: i64 = if cfg!(test) { 100 } else { 1 << 32 };
+
 /// The identifier of a peer: its order breaks ties.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     routing_id: Bytes,
     endpoint: Arc<str>,
     attached: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    routers: i64,
+    others: i64,
+}
+
+impl Runs {
+    const fn of(self, group: &Group) -> i64 {
+        if group.router { self.routers } else { self.others }
+    }
 }
 
 /// Peers and their accumulators.
@@ -35,6 +51,8 @@ pub struct Scheduler<K> {
     by_key: HashMap<K, (Slot, Name)>,
     by_name: BTreeMap<Name, Slot>,
     groups: Slab<Group>,
+    /// Runs since the last fold in which ROUTERs, and in which others took part.
+    runs: Runs,
     attached: u64,
     /// Empty outside of a selection; kept for its memory.
     refused: Vec<Slot>,
@@ -47,6 +65,7 @@ impl<K> Default for Scheduler<K> {
             by_key: HashMap::new(),
             by_name: BTreeMap::new(),
             groups: Slab::new(),
+            runs: Runs::default(),
             attached: 0,
             refused: Vec::new(),
         }
@@ -116,11 +135,11 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
     /// again. Only the run whose winner accepts counts (D-S1).
     pub fn select(&mut self, routers_only: bool, mut accepts: impl FnMut(K) -> bool) -> Option<K> {
         let mut chosen = None;
-        while let Some((group, sum)) = self.winner(routers_only) {
-            let slot = self.groups[group].heap[0];
+        while let Some((group, slot, sum)) = self.winner(routers_only) {
             let key = self.peers[slot].key;
             if accepts(key) {
-                self.commit(routers_only, group, sum);
+                self.groups[group].pay(&mut self.peers, sum);
+                self.count_run(routers_only);
                 chosen = Some(key);
                 break;
             }
@@ -141,15 +160,15 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
             group.weight > 0 && (group.router || !routers_only)
         });
         let best = candidates.max_by_key(|(slot, peer)| {
-            let gained = self.accumulator_at(*slot) + self.groups[peer.group].weight;
-            (gained, std::cmp::Reverse(peer.rank))
+            let group = &self.groups[peer.group];
+            (self.accumulator_at(*slot) + group.weight, std::cmp::Reverse(peer.rank))
         });
         best.map(|(_, peer)| peer.key)
     }
 
     /// There is a candidate.
     pub fn has_candidate(&self, routers_only: bool) -> bool {
-        self.candidates(routers_only).next().is_some()
+        self.candidates(routers_only).any(|(_, group)| group.head().is_some())
     }
 
     /// The accumulator of a peer.
@@ -171,45 +190,40 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
         self.by_key.get(&key).map(|(slot, _)| *slot)
     }
 
-    /// Groups that have a candidate.
+    /// Groups whose candidates take part in a run.
     fn candidates(&self, routers_only: bool) -> impl Iterator<Item = (usize, &Group)> {
-        self.groups
-            .iter()
-            .filter(move |(_, group)| !group.heap.is_empty() && (group.router || !routers_only))
+        self.groups.iter().filter(move |(_, group)| group.router || !routers_only)
     }
 
-    /// The group whose head wins a run, and the sum of all weights in it.
-    fn winner(&self, routers_only: bool) -> Option<(usize, i64)> {
-        let mut sum = 0;
-        let mut best: Option<(i64, u64, usize)> = None;
+    /// Who wins a run, its group, and the sum of all weights in it.
+    fn winner(&self, routers_only: bool) -> Option<(usize, Slot, i64)> {
+        let (mut sum, mut best, mut winner) = (0, i128::MIN, None);
         for (index, group) in self.candidates(routers_only) {
             sum += group.sum;
-            let head = &self.peers[group.heap[0]];
-            let gained = head.accumulator + group.gained + group.weight;
-            if best.is_none_or(|(most, rank, _)| (gained, rank) > (most, head.rank)) {
-                best = Some((gained, head.rank, index));
-            }
+            let bid = group.bid(self.runs.of(group));
+            winner = if bid > best { Some(index) } else { winner };
+            best = best.max(bid);
         }
-        best.map(|(_, _, index)| (index, sum))
+        let index = winner?;
+        Some((index, self.groups[index].head()?.slot, sum))
     }
 
-    /// One run: every candidate gains its weight, the head of `winner` pays the sum.
-    fn commit(&mut self, routers_only: bool, winner: usize, sum: i64) {
-        for (index, group) in &mut self.groups {
-            if group.heap.is_empty() || (routers_only && !group.router) {
-                continue;
+    /// Every candidate of a run has gained its weight.
+    fn count_run(&mut self, routers_only: bool) {
+        self.runs.routers += 1;
+        self.runs.others += i64::from(!routers_only);
+        if self.runs.routers >= MOST_RUNS {
+            for (_, group) in &mut self.groups {
+                group.fold(self.runs.of(group));
             }
-            group.gain(&mut self.peers);
-            if index == winner {
-                group.pay(&mut self.peers, sum);
-            }
+            self.runs = Runs::default();
         }
     }
 
     fn accumulator_at(&self, slot: Slot) -> i64 {
         let peer = &self.peers[slot];
-        let gained = if peer.is_candidate() { self.groups[peer.group].gained } else { 0 };
-        peer.accumulator + gained
+        let group = &self.groups[peer.group];
+        group.accumulator(peer, self.runs.of(group))
     }
 
     /// Makes a candidate of a peer that may be one and is none.
@@ -217,7 +231,7 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
         let peer = &self.peers[slot];
         let group = &mut self.groups[peer.group];
         if group.weight > 0 && !peer.excluded && !peer.is_candidate() {
-            group.join(&mut self.peers, slot);
+            group.join(&mut self.peers, slot, self.runs.of(group));
         }
     }
 
@@ -225,7 +239,8 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
     fn leave(&mut self, slot: Slot) {
         let peer = &self.peers[slot];
         if peer.is_candidate() {
-            self.groups[peer.group].leave(&mut self.peers, slot);
+            let group = &mut self.groups[peer.group];
+            group.leave(&mut self.peers, slot, self.runs.of(group));
         }
     }
 
@@ -274,6 +289,9 @@ impl<K: Copy + Eq + Hash> Scheduler<K> {
                 rank += distance;
             }
             self.peers[slot].rank = rank;
+        }
+        for (_, group) in &mut self.groups {
+            group.renumber(&self.peers);
         }
         of_new.unwrap_or(rank + distance)
     }
