@@ -1,11 +1,12 @@
 //! The socket as a whole: what it tells its peers, what it tells of itself, how it ends.
 
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use super::links::{LinkKey, State};
 use super::{Closing, Core, CoreOptions, FlowState, Readiness, Wake, Weight};
 use crate::zmp::monitor::{Event, EventQueue};
-use crate::zmp::record::{Charge, Kind, Lane, Record, SocketKind};
+use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::{Counters, Hwm, PeerStatus, Status, Waiting};
 
 impl Core {
@@ -186,7 +187,7 @@ impl Core {
         let peer = |link: &super::links::Link| {
             let pipes = || link.pipes.iter().flatten();
             PeerStatus {
-                routing_id: link.name.as_ref().map_or_else(|| link.id.clone(), |id| id.to_bytes()),
+                routing_id: link.name.as_ref().map_or_else(|| link.id.clone(), RoutingId::to_bytes),
                 kind: link.peer,
                 endpoint: link.endpoint.clone(),
                 remote: pipes().next().map_or_else(|| "".into(), |pipe| pipe.remote.clone()),
@@ -202,6 +203,18 @@ impl Core {
             }
         };
         links.map(peer).collect()
+    }
+
+    /// The weights of all ready peers, added up.
+    pub fn peer_weights(&self) -> u64 {
+        let ready = self.links.iter().filter(|link| link.is_ready());
+        ready.map(|link| u64::from(link.weight.get())).sum()
+    }
+
+    /// The state that it asked of its peers, and the epoch of that (D-F1); `None` while it never
+    /// set one.
+    pub fn receive_flow_state(&self) -> Option<(FlowState, NonZeroU64)> {
+        self.flow.current()
     }
 
     /// What was counted since the socket was made.
