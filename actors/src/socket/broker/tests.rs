@@ -284,9 +284,13 @@ fn broker_b2_of_a_hundred_clients_one_that_floods_waits_its_turn() {
 #[test]
 fn broker_b4_without_a_worker_a_request_ends_after_the_dealers_timeout() {
     run(async || {
-        let scene = Scene::with(BrokerSettings::default(), |_| {}, |dealer| {
-            dealer.core.request_timeout = ms(300);
-        })
+        let scene = Scene::with(
+            BrokerSettings::default(),
+            |_| {},
+            |dealer| {
+                dealer.core.request_timeout = ms(300);
+            },
+        )
         .await;
         let client = scene.client("c").await;
         let before = Instant::now();
@@ -302,9 +306,13 @@ fn broker_b4_without_a_worker_a_request_ends_after_the_dealers_timeout() {
 #[test]
 fn broker_b4_a_worker_that_says_nothing_has_what_is_left_of_the_timeout() {
     run(async || {
-        let scene = Scene::with(BrokerSettings::default(), |_| {}, |dealer| {
-            dealer.core.request_timeout = ms(1_000);
-        })
+        let scene = Scene::with(
+            BrokerSettings::default(),
+            |_| {},
+            |dealer| {
+                dealer.core.request_timeout = ms(1_000);
+            },
+        )
         .await;
         let client = scene.client("c").await;
         let before = Instant::now();
@@ -324,9 +332,13 @@ fn broker_b4_a_worker_that_says_nothing_has_what_is_left_of_the_timeout() {
 #[test]
 fn x2_a_reply_for_a_client_that_left_is_abandoned() {
     run(async || {
-        let scene = Scene::with(BrokerSettings::default(), |_| {}, |dealer| {
-            dealer.core.request_timeout = ms(2_000);
-        })
+        let scene = Scene::with(
+            BrokerSettings::default(),
+            |_| {},
+            |dealer| {
+                dealer.core.request_timeout = ms(2_000);
+            },
+        )
         .await;
         let worker = scene.worker("w", 100).await;
         let client = scene.client("c").await;
