@@ -75,6 +75,8 @@ enum Command {
 enum Load {
     /// TCP: streams, connects, pings or idle connections.
     Tcp(crate::load::tcp::Args),
+    /// ZMP: requests or records to a ROUTER.
+    Zmp(crate::load::zmp::Args),
 }
 
 /// Which configuration.
@@ -144,6 +146,7 @@ pub fn main() -> ExitCode {
         Some(Command::Send(args)) => finish(sockets::send(&args)),
         Some(Command::Serve(args)) => finish(sockets::serve(&args)),
         Some(Command::Load { kind: Load::Tcp(args) }) => finish(crate::load::tcp::run(&args)),
+        Some(Command::Load { kind: Load::Zmp(args) }) => finish(crate::load::zmp::run(&args)),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man { command }) => manual(command.as_deref()),
     }

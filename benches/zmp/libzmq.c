@@ -37,8 +37,10 @@ static double cpu(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static void *context;
+
 static void *open_socket(int type) {
-    void *context = zmq_ctx_new();
+    context = zmq_ctx_new();
     must(context != NULL, "zmq_ctx_new");
     void *socket = zmq_socket(context, type);
     must(socket != NULL, "zmq_socket");
@@ -85,6 +87,8 @@ static void sink(void) {
     must(zmq_msg_send(&id, router, ZMQ_SNDMORE) >= 0, "send");
     must(zmq_send(router, "", 0, 0) >= 0, "send");
     zmq_close(router);
+    /* The last record leaves before this is over. */
+    zmq_ctx_term(context);
 }
 
 static void source(const char *endpoint, size_t size, uint64_t millis) {
