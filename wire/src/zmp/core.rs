@@ -271,7 +271,8 @@ pub struct Turn {
     /// From the socket: every connection of the link is there. Until then the limit of the handshake
     /// runs (1.5).
     pub ready: bool,
-    /// From the socket: the connection is to end, once `outgoing` is written.
+    /// From the socket: the connection is to end, once everything is written: it goes on with turns
+    /// while there is `more`.
     pub close: Option<Closing>,
 }
 
