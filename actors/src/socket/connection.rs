@@ -251,7 +251,8 @@ impl PeerConnection {
             self.finish(end);
             return true;
         }
-        again || self.end.is_some()
+        // One that was just told to close has nothing to wake it.
+        again || self.end.is_some() || matches!(self.state, State::Flushing(_))
     }
 
     /// Takes out of `input` what is whole.
