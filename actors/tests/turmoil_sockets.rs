@@ -135,12 +135,13 @@ async fn steady(journal: Journal) -> Checked {
     let env = env();
     let dealer = Dealer::start(options(SocketKind::Dealer, "S"), &env);
     dealer.connect(&endpoint("router")).await?;
-    let mut failed = 0;
-    for _ in 0..120 {
+    let (mut answers, mut failed) = (0, 0);
+    while turmoil::sim_elapsed().is_some_and(|time| time < Duration::from_secs(14)) {
         failed += ask(&dealer, &journal).await?;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        answers += 1;
     }
-    journal.note(format_args!("120 answers, {failed} questions came to nothing"));
+    journal.note(format_args!("{answers} answers, {failed} questions came to nothing"));
+    assert!(answers > 50, "{answers} in 14 seconds");
     assert!(failed >= 1, "the restarts were felt");
     let counters = dealer.counters();
     let (asked, ended) = (counters.sent.records.total(), counters.completions.total());
@@ -176,14 +177,14 @@ fn simulate(seed: u64) -> Vec<String> {
 #[test]
 fn sockets_over_a_faulty_network_end_every_request_once_and_a_seed_is_a_log() {
     let log = a_seed_is_a_log(simulate);
-    for text in ["held, and answered", "handed over", "120 answers"] {
+    for text in ["held, and answered", "handed over", " answers, "] {
         assert!(log.iter().any(|line| line.contains(text)), "{text}: {log:#?}");
     }
 }
 
 #[test]
 fn any_seed_ends_every_request() {
-    for seed in 100..106 {
+    for seed in 100..103 {
         assert!(!simulate(seed).is_empty());
     }
 }
