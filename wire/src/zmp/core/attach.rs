@@ -1,12 +1,15 @@
 //! Links come, take turns and go.
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::counted::Counted;
 use super::links::{Link, LinkKey, Pipe, State};
 use super::routes::Clash;
+use super::waiting::{Place, pin_of};
 use super::{Attaching, Closing, ConnectionId, Core, Disconnected, Origin, Rejection, Weight};
 use crate::zmp::flow::PeerFlow;
 use crate::zmp::monitor::{Event, EventKind, READY_EDGE};
@@ -123,9 +126,9 @@ impl Core {
             excluded: false,
             in_turn: false,
             connection: attaching.connection,
-            requests: Default::default(),
-            live: Default::default(),
-            inbound: Default::default(),
+            requests: Counted::default(),
+            live: HashSet::new(),
+            inbound: VecDeque::new(),
             records_out: 0,
             records_in: 0,
         });
@@ -257,7 +260,10 @@ impl Core {
             State::Standby | State::Ended => return,
         }
         link.state = State::Standby;
+        let pin = Place::Pinned(pin_of(&link.origin, &link.id));
         self.deactivate(key);
+        // Calls that are pinned to it look for another one.
+        self.open_place(&pin);
         self.end_requests(key, RequestResult::NotConnected, Errno::EHOSTUNREACH);
     }
 
