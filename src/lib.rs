@@ -13,5 +13,6 @@ pub mod lines;
 pub mod load;
 pub mod log;
 pub mod run;
+pub mod sockets;
 pub mod suggest;
 pub mod zmp;
