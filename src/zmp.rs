@@ -20,7 +20,7 @@ pub use lineway_actors::socket::{
     SendError, Socket, SocketOptions, Timing,
 };
 pub use lineway_wire::zmp::core::{
-    Completion, CompletionId, ConnectionId, DuplicatePolicy, FlowState, Outcome, Readiness, ReplyId, Weight,
+    Completion, CompletionId, ConnectionId, DuplicatePolicy, FlowState, Outcome, Readiness, Rejection, ReplyId, Weight,
 };
 pub use lineway_wire::zmp::outcome::{
     BindError, BindResult, CloseError, CloseResult, ConfigError, ConfigResult, ConnectError,
