@@ -17,7 +17,7 @@ use lineway::zmp::{
 };
 use socket2::{Domain, Type};
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, until};
 use crate::raw::{Peer, listen};
 
 /// Larger than all that the system takes of a connection that nobody reads.
@@ -91,6 +91,15 @@ impl<S: Deref<Target = Socket>> Under<S> {
         let (monitor, queue) = &mut *monitor;
         queue.extend(std::iter::from_fn(|| monitor.try_next()));
         queue.iter().filter(|event| event.kind == kind).count()
+    }
+
+    /// Everything that was sent is with the system.
+    #[track_caller]
+    pub(crate) fn written(&self) {
+        until("all of it is written", || {
+            let waits = self.socket.status().send;
+            waits.pending_bytes + waits.bytes_in_flight == 0
+        });
     }
 
     /// Binds to a free port.

@@ -7,6 +7,7 @@ mod common;
 mod kit;
 mod raw;
 
+mod cases;
 mod flow;
 mod options;
 mod ownership;

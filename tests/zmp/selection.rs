@@ -182,7 +182,7 @@ fn item_19_a_peer_without_room_is_passed_over_and_keeps_its_accumulator() {
     d.say(vec![1; HUGE]);
     follows(&d, &mut model, &mut [('A', &mut a), ('B', &mut b)], "B", 5);
     assert_eq!(b.record().single().len(), HUGE);
-    until("all of it is written", || d.status().send.pending_bytes == 0);
+    d.written();
     follows(&d, &mut model, &mut [('A', &mut a), ('B', &mut b)], "", 8);
 }
 

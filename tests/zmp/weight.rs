@@ -127,7 +127,8 @@ fn item_08_weights_are_no_records_and_the_same_again_is_no_event() {
 
 #[test]
 fn item_09_changes_within_a_record_do_not_break_it_and_the_last_one_counts() {
-    let d = dealer("D1");
+    // Without a limit, so that more can be queued behind the record.
+    let d = dealer_with("D1", |options| options.core.send_hwm = 0);
     let mut a = d.peer_at(listen_small(), DEALER, "A");
     let mut b = d.peer(DEALER, "B");
     // A has the first turn. It takes the beginning of the record, and no more.
@@ -240,10 +241,10 @@ fn item_12_a_limit_below_ten_bytes_disturbs_no_control_frame() {
     assert_eq!(d.event(SendFlowPaused).value, 1);
     assert_eq!(d.event(SendFlowResumed).value, 2);
     d.set_weight(9).unwrap();
-    d.set_receive_flow_state(lineway::zmp::FlowState::Paused).unwrap();
-    d.set_receive_flow_state(lineway::zmp::FlowState::Running).unwrap();
     assert_eq!(peer.control(), weight(9)[8..]);
+    d.set_receive_flow_state(lineway::zmp::FlowState::Paused).unwrap();
     assert_eq!(peer.control().len(), 19);
+    d.set_receive_flow_state(lineway::zmp::FlowState::Running).unwrap();
     assert_eq!(peer.control().len(), 19);
     // Records are limited, part by part and as a whole, both ways.
     let too_large = (SubmitResult::InvalidArgument, Errno::EMSGSIZE, false);
