@@ -55,7 +55,9 @@ fn routing_id(text: &str) -> Result<RoutingId, String> {
 }
 
 /// Runs a command with a context of its own, until it is done or interrupted.
-fn run(command: impl AsyncFnOnce(Context) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+fn run(
+    command: impl AsyncFnOnce(Context) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let context = Context::new()?;
     let done = runtime.block_on(async {
