@@ -103,18 +103,15 @@ impl Answer<'_> {
                 refused.error = TERMINATED;
                 return Poll::Ready(Err(refused));
             }
-            let over = match *wait {
-                Some((_, key)) => {
-                    state.waits.again(key, cx.waker());
-                    state.waits.is_over(key, now)
-                }
-                None => {
-                    let limit = limit(now, state.timing.send_timeout);
-                    let waiter = state.core.wait_reply(id);
-                    let key = state.wait(On::Waiter(waiter), cx.waker(), limit);
-                    *wait = Some((waiter, key));
-                    limit.is_some_and(|limit| limit <= now)
-                }
+            let over = if let Some((_, key)) = *wait {
+                state.waits.again(key, cx.waker());
+                state.waits.is_over(key, now)
+            } else {
+                let limit = limit(now, state.timing.send_timeout);
+                let waiter = state.core.wait_reply(id);
+                let key = state.wait(On::Waiter(waiter), cx.waker(), limit);
+                *wait = Some((waiter, key));
+                limit.is_some_and(|limit| limit <= now)
             };
             if over {
                 return Poll::Ready(Err(refused));
