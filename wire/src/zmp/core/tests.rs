@@ -21,6 +21,7 @@ use crate::zmp::record::{
 use SocketKind::{Dealer, Router};
 
 mod basics;
+mod property;
 mod wire;
 
 /// The send limit of most tests: ten records of 36 bytes.
