@@ -5,6 +5,7 @@
 //! which and why. A probe reads atomics and a few locks that nobody holds for long.
 
 mod connector;
+mod peers;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +18,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, IntGaugeVec, Opts};
 
 pub use connector::ConnectorHealth;
+pub use peers::PeersHealth;
 
 /// An event loop whose last beat is older than this stands still.
 pub const STANDS_STILL: Duration = Duration::from_millis(2500);
@@ -197,6 +199,13 @@ impl Health {
         let handle = NodeHealth { health, name: Arc::clone(name), worker, place, part };
         handle.enter();
         handle
+    }
+
+    /// The health of a node that is one whole, such as a message socket: what it had of parts before
+    /// is over.
+    pub fn sole(&self, name: &Arc<str>) -> NodeHealth {
+        lock(&self.inner.nodes).entry(Arc::clone(name)).or_default().parts.clear();
+        self.node(name, 0, 0)
     }
 
     /// The health of a node that connects onward, the same for all workers.

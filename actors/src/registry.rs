@@ -11,8 +11,10 @@ use dashmap::DashMap;
 use lineway_wire::line::{Direction, LineKind, PauseReasons};
 
 mod parent;
+mod socket;
 
 pub use parent::{MuxNow, MuxSides, MuxView, Takes};
+pub use socket::{Answers, SocketSnapshot, SocketView, Sockets};
 
 /// The name of a line: its worker and its number there, counted from 1 and never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -221,16 +223,23 @@ impl LineView {
     }
 }
 
-/// Every live line of the process. The supervisor keeps it; anybody may read it.
+/// Every live line of the process, which the supervisor keeps, and every message socket, which the
+/// service does. Anybody may read it.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     lines: Arc<DashMap<LineId, Arc<LineView>>>,
+    sockets: Sockets,
 }
 
 impl Registry {
     /// An empty registry.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The message sockets.
+    pub const fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
     /// Enters a line.

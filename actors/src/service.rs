@@ -3,13 +3,16 @@
 //! It lives beside the workers, on the thread of the supervisor, and speaks to them by messages.
 
 mod diff;
+mod sockets;
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::future::join;
 use lineway_wire::line::FinishReason;
+use lineway_wire::zmp::outcome;
 
 pub use diff::{Changes, diff};
 
@@ -21,6 +24,8 @@ use crate::net::{ListenKey, ListenOptions};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
 use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle, timers};
+
+use sockets::{Prepared, Sockets};
 
 /// How often a drain looks whether the last line is over.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
@@ -47,6 +52,17 @@ pub enum StartCause {
     /// An address can not be listened on (T03).
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// An endpoint of a message socket can not be bound.
+    #[error("cannot bind {endpoint}: {} ({})", sockets::said(.cause), .cause.errno)]
+    Endpoint {
+        /// The endpoint.
+        endpoint: String,
+        /// Why.
+        cause: outcome::BindError,
+    },
+    /// The worker that a socket was to live on does not answer.
+    #[error("worker {0} does not answer")]
+    Worker(usize),
     /// A host name does not resolve.
     #[error("the name {name} does not resolve: {why}")]
     Name {
@@ -61,12 +77,18 @@ pub enum StartCause {
 #[derive(Debug, Default)]
 pub struct Bindings {
     bound: Vec<(Arc<str>, ListenKey, Bound)>,
+    sockets: Prepared,
 }
 
 impl Bindings {
     /// Every address with the node that listens there; the port is the real one.
     pub fn addresses(&self) -> impl Iterator<Item = (&Arc<str>, SocketAddr)> {
         self.bound.iter().map(|(node, _, bound)| (node, bound.address))
+    }
+
+    /// Every endpoint with the message socket that is bound to it; the port is the real one.
+    pub fn endpoints(&self) -> impl Iterator<Item = (&Arc<str>, Arc<str>)> {
+        self.sockets.endpoints()
     }
 }
 
@@ -82,12 +104,14 @@ pub struct Service {
     plan: Arc<Plan>,
     held: HashMap<ListenKey, Held>,
     limits: HashMap<Arc<str>, LineLimit>,
+    sockets: Sockets,
 }
 
 impl Service {
     /// A service on these workers that does nothing yet.
     pub fn new(board: Board, workers: Vec<WorkerHandle>, plan: Arc<Plan>) -> Self {
-        Self { board, workers, plan, held: HashMap::new(), limits: HashMap::new() }
+        let sockets = Sockets::new(board.clone(), workers.clone());
+        Self { board, workers, plan, held: HashMap::new(), limits: HashMap::new(), sockets }
     }
 
     /// The plan in force.
@@ -100,13 +124,17 @@ impl Service {
     ///
     /// # Errors
     /// Every address that can not be bound. Nothing stays bound then.
-    pub fn bind(
+    pub async fn bind(
         &self,
         plan: &Plan,
         inherited: &[TcpListener],
     ) -> Result<Bindings, Vec<StartError>> {
         let mut bindings = Bindings::default();
         let mut errors = Vec::new();
+        match self.sockets.prepare(plan, inherited).await {
+            Ok(prepared) => bindings.sockets = prepared,
+            Err(found) => errors.extend(found),
+        }
         for node in &plan.nodes {
             let NodeSettings::TcpListener(settings) = &node.settings else {
                 continue;
@@ -179,8 +207,11 @@ impl Service {
             let _ = worker.send(install).await;
         }
         for node in &plan.nodes {
-            self.board.health.keep_places(&node.name, node.listen_keys().count());
+            if node.settings.messages().is_none() {
+                self.board.health.keep_places(&node.name, node.listen_keys().count());
+            }
         }
+        self.sockets.install(&plan, bindings.sockets).await;
         self.plan = plan;
     }
 
@@ -190,7 +221,7 @@ impl Service {
     /// # Errors
     /// Every address that can not be bound.
     pub async fn reload(&mut self, plan: Arc<Plan>) -> Result<Changes, Vec<StartError>> {
-        let bindings = match self.bind(&plan, &[]) {
+        let bindings = match self.bind(&plan, &[]).await {
             Ok(bindings) => bindings,
             Err(errors) => {
                 self.board.metrics.supervisor().reloaded(ReloadResult::Failed, SystemTime::now());
@@ -233,13 +264,19 @@ impl Service {
         self.held.clear();
     }
 
-    /// Waits until every line is over, at most `limit`; then ends those that are left.
+    /// Waits until every line is over and every request is answered, at most `limit`; then ends
+    /// those that are left. What message sockets have queued is written while their `linger-ms`
+    /// lasts.
     pub async fn drain(&mut self, limit: Duration) -> usize {
         self.stop_listening().await;
-        if self.wait_for_lines(limit).await == 0 {
-            return 0;
-        }
-        self.end_lines().await
+        let sockets = self.sockets.stop(limit);
+        let lines = async {
+            if self.wait_for_lines(limit).await == 0 {
+                return 0;
+            }
+            self.end_lines().await
+        };
+        join(lines, sockets).await.0
     }
 
     /// Ends every line at once, whatever it has queued. Gives how many there were.

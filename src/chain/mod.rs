@@ -49,6 +49,8 @@ pub struct Shape {
     pub gives: Option<Traffic>,
     /// What it does to the bytes that pass.
     pub bytes: Bytes,
+    /// It works for one node alone: no two have it as their `next`.
+    pub alone: bool,
 }
 
 /// What a node does to the bytes that pass it, as far as other nodes must fit to it.
@@ -75,15 +77,15 @@ pub enum Layer {
 
 impl Shape {
     const fn start(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: &[], gives: Some(Traffic::Bytes), bytes }
+        Self { name, takes: &[], gives: Some(Traffic::Bytes), bytes, alone: false }
     }
 
     const fn inside(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: &[Traffic::Bytes], gives: Some(Traffic::Bytes), bytes }
+        Self { name, takes: &[Traffic::Bytes], gives: Some(Traffic::Bytes), bytes, alone: false }
     }
 
     const fn end(name: &'static str, bytes: Bytes) -> Self {
-        Self { name, takes: &[Traffic::Bytes], gives: None, bytes }
+        Self { name, takes: &[Traffic::Bytes], gives: None, bytes, alone: false }
     }
 }
 
@@ -111,9 +113,9 @@ pub const MUX_SERVER: Shape = Shape::inside("MuxServer", Bytes::Removes(Layer::F
 /// `RouterSocket`: starts a chain of records.
 pub const ROUTER_SOCKET: Shape =
     Shape { gives: Some(Traffic::Messages), ..Shape::start("RouterSocket", Bytes::Any) };
-/// `DealerSocket`: ends a chain of records.
+/// `DealerSocket`: ends a chain of records. Its answers go to the clients of one socket.
 pub const DEALER_SOCKET: Shape =
-    Shape { takes: &[Traffic::Messages], ..Shape::end("DealerSocket", Bytes::Any) };
+    Shape { takes: &[Traffic::Messages], alone: true, ..Shape::end("DealerSocket", Bytes::Any) };
 
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +180,15 @@ pub enum Fault {
         /// The node that takes.
         next: usize,
     },
+    /// `next` works for one node alone, and has one.
+    SecondBefore {
+        /// The node whose `next` it is.
+        node: usize,
+        /// The node that works for one alone.
+        next: usize,
+        /// The node that it works for.
+        first: usize,
+    },
     /// `next` can not read what arrives there from a node further back.
     WrongBytes {
         /// The node whose `next` it is.
@@ -234,6 +245,7 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
 
     let loops = loops(&follower);
     let mut sound = follower.clone();
+    let mut served: HashMap<usize, usize> = HashMap::new();
     for (node, next) in follower.iter().enumerate() {
         let Some(next) = *next else { continue };
         let (from, to) = (links[node].shape, links[next].shape);
@@ -247,6 +259,11 @@ pub fn check(links: &[Link<'_>]) -> Vec<Fault> {
             && from.gives.is_some_and(|gives| !to.takes.contains(&gives))
         {
             Fault::Misfit { node, next }
+        } else if to.is_some_and(|shape| shape.alone)
+            && let first = *served.entry(next).or_insert(node)
+            && first != node
+        {
+            Fault::SecondBefore { node, next, first }
         } else {
             continue;
         };

@@ -6,7 +6,7 @@ use super::{
 
 const MIDDLE: Shape = Shape::inside("Middle", Bytes::Any);
 const SIP_END: Shape =
-    Shape { name: "SipEnd", takes: &[Traffic::Sip], gives: None, bytes: Bytes::Own };
+    Shape { name: "SipEnd", takes: &[Traffic::Sip], gives: None, bytes: Bytes::Own, alone: false };
 
 fn link<'a>(name: &'a str, shape: &'a Shape, next: &'a str) -> Link<'a> {
     let next = if next.is_empty() { Next::Nobody } else { Next::To(next) };
@@ -287,4 +287,17 @@ fn socket_b6_one_echo_takes_lines_and_records() {
         link("echo", &ECHO_SERVER, ""),
     ];
     assert_eq!(faults(&links), []);
+}
+
+#[test]
+fn socket_b6_a_dealer_works_for_one_router() {
+    let links = [
+        link("a", &ROUTER_SOCKET, "workers"),
+        link("b", &ROUTER_SOCKET, "workers"),
+        link("lines", &TCP_LISTENER, "workers"),
+        link("workers", &DEALER_SOCKET, ""),
+    ];
+    let told =
+        [Fault::SecondBefore { node: 1, next: 3, first: 0 }, Fault::Misfit { node: 2, next: 3 }];
+    assert_eq!(faults(&links), told);
 }

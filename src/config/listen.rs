@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ struct Listens<'a> {
     /// `None` for the admin interface.
     draft: Option<&'a Draft<'a>>,
     address: IpAddr,
+    /// It is `*`, which is every address of both families.
+    every: bool,
     interface: Option<&'a Arc<str>>,
     /// Where the file says so.
     span: Range<usize>,
@@ -30,6 +32,8 @@ impl Listens<'_> {
     fn clashes(&self, other: &Self) -> bool {
         let same_family = self.address.is_ipv4() == other.address.is_ipv4();
         let overlap = self.address == other.address
+            || self.every
+            || other.every
             || same_family && (self.address.is_unspecified() || other.address.is_unspecified());
         let apart = matches!((self.interface, other.interface), (Some(a), Some(b)) if a != b);
         overlap && !apart
@@ -39,7 +43,13 @@ impl Listens<'_> {
 /// Notes each pair of nodes that want one address, once.
 pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading: &Reading<'_>) {
     let mut taken = Taken { by_port: HashMap::new(), by_name: HashMap::new(), reading };
-    let of_admin = Listens { draft: None, address: admin.listen.ip(), interface: None, span: 0..0 };
+    let of_admin = Listens {
+        draft: None,
+        address: admin.listen.ip(),
+        every: false,
+        interface: None,
+        span: 0..0,
+    };
     taken.by_port.entry(admin.listen.port()).or_default().push(of_admin);
 
     for draft in drafts {
@@ -47,8 +57,8 @@ pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading:
             Some(NodeSettings::TcpListener(listener)) => {
                 let interface = listener.socket.interface.as_ref();
                 let (setting, span) = draft.ports();
-                let this =
-                    Listens { draft: Some(draft), address: listener.address, interface, span };
+                let address = listener.address;
+                let this = Listens { draft: Some(draft), address, every: false, interface, span };
                 let mut told = false;
                 for &port in listener.ports.iter().filter(|&&port| port != Port::ANY) {
                     told |= taken.takes(port, &this, &setting, &port, told);
@@ -107,13 +117,15 @@ impl<'a> Taken<'a> {
             return;
         }
         if let Endpoint::Tcp { host, port } = endpoint {
-            let address = match &**host {
-                "*" => Some(IpAddr::from([0, 0, 0, 0])),
-                host => host.parse().ok().map(|ip: IpAddr| ip.to_canonical()),
+            let every = &**host == "*";
+            let address = if every {
+                Some(IpAddr::from(Ipv6Addr::UNSPECIFIED))
+            } else {
+                host.parse().ok().map(|ip: IpAddr| ip.to_canonical())
             };
             let port = port.and_then(|port| Port::new(i64::from(port)));
             if let (Some(address), Some(port)) = (address, port) {
-                let this = Listens { draft: Some(draft), address, interface: None, span };
+                let this = Listens { draft: Some(draft), address, every, interface: None, span };
                 self.takes(port, &this, &setting, endpoint, false);
             }
             return;

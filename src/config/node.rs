@@ -398,6 +398,15 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             problem.help = Some(format!("what can follow: {}", takers.join(", ")));
             problem
         }
+        Fault::SecondBefore { node, next, first } => {
+            let owner = shortened(&format!("{:?}", name(first)));
+            let what = format!("{}, {}, which works for {owner}", written(node), kind(next));
+            let mut problem = at_next(node, what);
+            problem.also = Some((drafts[first].next_span.clone(), "first"));
+            problem.help =
+                Some(format!("it works for one node: let {owner} bind more endpoints instead"));
+            problem
+        }
         Fault::WrongBytes { node, next, from } => {
             let shape = drafts[from].kind.map(|kind| kind.shape);
             let sender = shape.map_or("node", |shape| shape.name);

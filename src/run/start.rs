@@ -18,6 +18,7 @@ use lineway_actors::net::bind::BindError;
 use lineway_actors::registry::Registry;
 use lineway_actors::service::{Service, StartCause, StartError};
 use lineway_actors::settings::{DnsSettings, Host, NodeSettings, Plan};
+use lineway_actors::socket::Inproc;
 use lineway_actors::supervisor;
 use lineway_actors::wire::dial::Families;
 use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
@@ -38,7 +39,7 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     let board = new_board(workers)?;
     let threads = start_workers(&board, workers, &plan.service.dns)?;
     let mut service = Service::new(board.clone(), threads, Arc::clone(&plan));
-    let bindings = service.bind(&plan, &inherited_sockets());
+    let bindings = service.bind(&plan, &inherited_sockets()).await;
     let names = resolve_names(&plan).await;
     let (server, bindings) = match (server, bindings, names) {
         (Ok(server), Ok(bindings), Ok(())) => (server, bindings),
@@ -83,6 +84,8 @@ fn new_board(workers: u16) -> anyhow::Result<Board> {
         health,
         descriptors: Descriptors::of_process(),
         testers: Testers::default(),
+        total: Arc::default(),
+        inproc: Inproc::default(),
         supervisor,
     })
 }

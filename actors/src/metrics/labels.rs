@@ -3,6 +3,8 @@
 use std::io;
 
 use lineway_wire::fisher::Loss;
+use lineway_wire::zmp::core::Disconnected;
+use lineway_wire::zmp::monitor::HandshakeFault;
 use rustix::io::Errno;
 
 /// Defines an enum whose variants are the values of a label.
@@ -189,5 +191,31 @@ closed_set! {
         Rejected = "rejected",
         /// The file is right, but a node could not start; nothing changed.
         Failed = "failed",
+    }
+}
+
+closed_set! {
+    /// Why the handshake of a ZMP connection failed (1.2, 1.5).
+    HandshakeFailure {
+        /// Its HELLO was wrong, or of a type that does not fit.
+        Hello = "hello",
+        /// Its READY was wrong.
+        Ready = "ready",
+        /// It was not whole in time.
+        Timeout = "timeout",
+        /// The connection ended first, or nothing of this protocol came.
+        Other = "other",
+    }
+}
+
+impl HandshakeFailure {
+    /// What was wrong, and how the connection ended.
+    pub const fn of(fault: Option<HandshakeFault>, why: Disconnected) -> Self {
+        match (fault, why) {
+            (Some(HandshakeFault::Hello), _) => Self::Hello,
+            (Some(HandshakeFault::Ready), _) => Self::Ready,
+            (None, Disconnected::Handshake) => Self::Timeout,
+            (None, _) => Self::Other,
+        }
     }
 }

@@ -10,6 +10,7 @@ mod labels;
 mod mux;
 mod node;
 mod openmetrics;
+mod socket;
 mod supervisor;
 mod worker;
 
@@ -23,11 +24,12 @@ use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
 pub use actors::{ActorMetrics, KindMetrics};
 pub use labels::{
-    AcceptError, ActorKind, DialResult, ProbeFailure, Refused, ReloadResult, SelectionOutcome,
-    ServerFirst,
+    AcceptError, ActorKind, DialResult, HandshakeFailure, ProbeFailure, Refused, ReloadResult,
+    SelectionOutcome, ServerFirst,
 };
 pub use mux::{ParentMetrics, ParentNow};
 pub use node::NodeMetrics;
+pub use socket::{SocketNow, Watched};
 pub use supervisor::SupervisorMetrics;
 pub use worker::WorkerMetrics;
 
@@ -149,6 +151,9 @@ impl Metrics {
     }
 
     fn gather(&self) -> Vec<MetricFamily> {
+        let nodes = self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes: Vec<_> = nodes.values().cloned().collect();
+        nodes.iter().for_each(|node| node.refresh_sockets());
         self.inner.registry.gather()
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lineway_wire::fisher::Loss;
 use lineway_wire::line::{Direction, FinishReason, LineKind, PauseReason};
+use lineway_wire::zmp::SocketKind;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
@@ -15,6 +16,7 @@ use super::labels::{
 };
 use super::mux::{MuxFamilies, MuxMetrics, MuxSide};
 use super::register;
+use super::socket::{SocketFamilies, SocketMetrics};
 
 /// Buckets of a dial, in seconds.
 const DIAL: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -35,6 +37,7 @@ struct Abilities {
     fishes: bool,
     answers: bool,
     muxes: Option<MuxSide>,
+    socket: Option<SocketKind>,
 }
 
 impl Abilities {
@@ -48,6 +51,7 @@ impl Abilities {
             fishes: false,
             answers: false,
             muxes: None,
+            socket: None,
         };
         let main =
             Self { lines: &[LineKind::Main], carries: true, pauses: &[PauseReason::Queue], ..none };
@@ -76,6 +80,8 @@ impl Abilities {
                 muxes: Some(MuxSide::Server),
                 ..none
             },
+            "DealerSocket" => Self { socket: Some(SocketKind::Dealer), ..none },
+            "RouterSocket" => Self { socket: Some(SocketKind::Router), ..none },
             _ => none,
         }
     }
@@ -94,6 +100,7 @@ pub struct NodeMetrics {
     fishing: Option<FishingMetrics>,
     probing: Option<ProbingMetrics>,
     pub(super) mux: Option<MuxMetrics>,
+    pub(super) socket: Option<SocketMetrics>,
 }
 
 /// The lines of one kind.
@@ -290,6 +297,7 @@ pub(super) struct NodeFamilies {
     probe_failures: IntCounterVec,
     server_first: IntCounterVec,
     mux: MuxFamilies,
+    sockets: SocketFamilies,
 }
 
 impl NodeFamilies {
@@ -327,7 +335,7 @@ impl NodeFamilies {
             ),
             queued: gauge(
                 "lineway_queued_bytes",
-                "Payload bytes that wait in lines because the other side does not take them.",
+                "Bytes that wait because the other side does not take them: payload in lines, charge in message sockets.",
                 &["node"],
             ),
             pauses: counter(
@@ -396,6 +404,7 @@ impl NodeFamilies {
                 &["node", "result"],
             ),
             mux: MuxFamilies::new(registry),
+            sockets: SocketFamilies::new(registry),
         }
     }
 
@@ -458,6 +467,9 @@ impl NodeFamilies {
                     .map(|result| self.server_first.with_label_values(&[node, result.as_str()])),
             }),
             mux: abilities.muxes.map(|side| self.mux.node(node, side)),
+            socket: abilities
+                .socket
+                .map(|kind| self.sockets.node(node, kind, self.queued.with_label_values(&[node]))),
         }
     }
 
@@ -505,5 +517,6 @@ impl NodeFamilies {
             let _ = self.server_first.remove_label_values(&[node, result.as_str()]);
         }
         self.mux.remove(node);
+        self.sockets.remove(node);
     }
 }

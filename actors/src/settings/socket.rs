@@ -1,9 +1,13 @@
 //! Settings of the nodes that speak ZMP.
 
+use std::time::Duration;
+
 use lineway_wire::units::{ByteCount, Millis};
-use lineway_wire::zmp::RoutingId;
-use lineway_wire::zmp::core::{DuplicatePolicy, Weight};
+use lineway_wire::zmp::core::{CoreOptions, DuplicatePolicy, Weight};
 use lineway_wire::zmp::endpoint::Endpoint;
+use lineway_wire::zmp::{RoutingId, SocketKind};
+
+use crate::socket::{SocketOptions, random_routing_id};
 
 /// Settings of a `DealerSocket`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +95,8 @@ pub struct MessageSettings {
 }
 
 impl MessageSettings {
+    /// Connections that the kernel keeps until they are accepted: peers may come back all at once.
+    pub const BACKLOG: u32 = 4096;
     /// The most peers, and the most handshakes at once. Each has a socket.
     pub const MOST_PEERS: u32 = 1_000_000;
     /// The most requests at once.
@@ -121,6 +127,58 @@ impl Default for MessageSettings {
             max_outstanding: 65_536,
             tcp_keepalive: Millis::new(10_000),
             tcp_user_timeout: Millis::new(30_000),
+        }
+    }
+}
+
+impl DealerSocketSettings {
+    /// The same as the socket takes it; an id of its own where none is written.
+    pub fn options(&self) -> SocketOptions {
+        self.common.options(SocketKind::Dealer)
+    }
+}
+
+impl RouterSocketSettings {
+    /// The same as the socket takes it; an id of its own where none is written.
+    pub fn options(&self) -> SocketOptions {
+        let mut options = self.common.options(SocketKind::Router);
+        options.core.mandatory = self.mandatory;
+        options.core.duplicates = self.duplicates;
+        options
+    }
+}
+
+/// How long one dial may take; the next one follows after the interval.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl MessageSettings {
+    fn options(&self, kind: SocketKind) -> SocketOptions {
+        let id = self.routing_id.clone().unwrap_or_else(random_routing_id);
+        let new = SocketOptions::new(kind, id);
+        SocketOptions {
+            core: CoreOptions {
+                weight: self.weight,
+                probe: self.probe,
+                request_timeout: self.request_timeout.duration(),
+                send_hwm: self.send_hwm.get(),
+                receive_hwm: self.receive_hwm.get(),
+                max_message_size: self.max_message_size.get(),
+                reservations: self.max_outstanding,
+                reply_tokens: self.max_outstanding,
+                max_peers: self.max_peers,
+                ..new.core
+            },
+            handshake_interval: self.handshake_interval.duration(),
+            reconnect_interval: self.reconnect_interval.duration(),
+            reconnect_interval_max: self.reconnect_interval_max.limit(),
+            linger: Some(self.linger.duration()),
+            send_timeout: self.send_timeout.map(Millis::duration),
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            backlog: Self::BACKLOG,
+            max_handshakes: self.max_handshakes,
+            tcp_keepalive: self.tcp_keepalive.limit(),
+            tcp_user_timeout: self.tcp_user_timeout.limit(),
+            ..new
         }
     }
 }

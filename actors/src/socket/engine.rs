@@ -31,6 +31,7 @@ use super::transport::Arrived;
 use super::wait::now;
 use super::{Shared, SocketEnv, SocketOptions};
 use crate::messages::{ConnectionSays, ConnectionWord, Disconnect};
+use crate::metrics::HandshakeFailure;
 
 /// Everything of a socket but its decisions.
 pub(super) struct Engine {
@@ -314,6 +315,9 @@ impl Engine {
                 self.listeners.over(connection);
                 self.shared().forget(connection);
                 if !live.ready {
+                    if rejection.is_none() && why != Disconnected::ContextEnd {
+                        self.shared().handshake_failed(HandshakeFailure::of(handshake, why));
+                    }
                     let failed = match handshake {
                         Some(fault) => Some((EventKind::HandshakeFailedProtocol, fault.value())),
                         None if rejection.is_some() => None,

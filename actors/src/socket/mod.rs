@@ -15,8 +15,11 @@
 //! which also keeps their limits of time.
 
 mod actor;
+mod answering;
+pub mod broker;
 mod connection;
 mod dealer;
+pub mod echo;
 mod engine;
 mod error;
 mod handle;
@@ -33,6 +36,7 @@ mod transport;
 mod wait;
 
 pub use actor::{DealerSocket, RouterSocket, Unstarted};
+pub use answering::Answering;
 pub use connection::{ConnectionStart, PeerConnection};
 pub use dealer::Dealer;
 pub use error::{RecvIntoError, ReplyError, RequestError, SendError};

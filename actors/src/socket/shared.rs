@@ -9,6 +9,8 @@ use lineway_wire::zmp::Charge;
 use lineway_wire::zmp::core::{ConnectionId, Core, Turn, Wake};
 use lineway_wire::zmp::frame::ProtocolError;
 
+use crate::metrics::HandshakeFailure;
+
 use super::wait::{On, WaitKey, Waits, Wakers};
 use super::{SocketOptions, Timing, Total};
 
@@ -37,6 +39,8 @@ pub(super) struct State {
     /// The real endpoint of the last bind or connect.
     pub(super) last_endpoint: Option<Arc<str>>,
     connections: HashMap<ConnectionId, Waker>,
+    /// Connections whose handshake failed, by why.
+    handshakes_failed: [u64; HandshakeFailure::ALL.len()],
     timer: Option<Waker>,
     /// What [`Total`] knows of this socket.
     queued: Charge,
@@ -59,6 +63,7 @@ impl Shared {
             completions_watched: false,
             last_endpoint: None,
             connections: HashMap::new(),
+            handshakes_failed: Default::default(),
             timer: None,
             queued: 0,
             wakes: Vec::new(),
@@ -95,9 +100,24 @@ impl Shared {
         })
     }
 
+    /// Counts a connection whose handshake failed.
+    pub(super) fn handshake_failed(&self, why: HandshakeFailure) {
+        self.lock().handshakes_failed[why as usize] += 1;
+    }
+
+    /// Connections whose handshake failed, in the order of [`HandshakeFailure::ALL`].
+    pub fn handshakes_failed(&self) -> [u64; HandshakeFailure::ALL.len()] {
+        self.look(|state| state.handshakes_failed)
+    }
+
     /// A connection of this number will not come again.
     pub fn forget(&self, connection: ConnectionId) {
         self.lock().connections.remove(&connection);
+    }
+
+    /// Where what is queued is counted for the whole process.
+    pub(super) const fn total(&self) -> &Arc<Total> {
+        &self.total
     }
 
     /// One step on everything that is behind the lock.

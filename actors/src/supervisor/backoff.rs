@@ -11,7 +11,7 @@ const RECOVERED: Duration = Duration::from_secs(60);
 
 /// The delays of one actor: 100 ms, doubling to 5 s, from the beginning after a minute of life.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     delay: Option<Duration>,
     /// When it was, or will be, started again.
     start: Option<Instant>,
@@ -19,7 +19,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// It died: when to start it again.
-    pub(super) fn died(&mut self, now: Instant) -> Instant {
+    pub(crate) fn died(&mut self, now: Instant) -> Instant {
         let lived = self.start.map(|start| now.saturating_duration_since(start));
         let delay = match (self.delay, lived) {
             (Some(delay), Some(lived)) if lived < RECOVERED => (delay * 2).min(LONGEST),

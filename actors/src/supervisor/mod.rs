@@ -50,6 +50,7 @@ use lineway_wire::mux::lease_behind;
 use lineway_wire::wheel::{Key, Wheel};
 use tokio::time::{Instant as TokioInstant, Sleep};
 
+pub(crate) use backoff::Backoff;
 pub use handle::{CAPACITY, MAIN_THREAD, SupervisorHandle, start};
 pub use outbox::Outbox;
 

@@ -19,6 +19,7 @@ use crate::metrics::{ActorKind, Metrics};
 use crate::net::{Acceptor, Network};
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::NodePlan;
+use crate::socket::Inproc;
 use crate::worker::{Board, Worker, WorkerActor, WorkerHandle};
 use crate::{spawn, supervisor};
 
@@ -82,6 +83,8 @@ impl Kit {
             health,
             descriptors: Descriptors::new(DESCRIPTORS),
             testers: Testers::default(),
+            total: Arc::default(),
+            inproc: Inproc::default(),
         };
         let worker = Worker::start(0, board.clone(), network, Rc::new(StaticNames::new()));
         let actor = WorkerActor::start(Rc::clone(&worker));

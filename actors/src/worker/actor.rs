@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use lineway_wire::line::FinishReason;
+use lineway_wire::zmp::broker::BrokerSettings;
 
 use super::Worker;
 use super::desk::Desk;
@@ -19,6 +20,7 @@ use crate::metrics::ActorKind;
 use crate::net::ListenKey;
 use crate::registry::LineId;
 use crate::settings::Plan;
+use crate::socket::{Answering, Dealer, Router, Unstarted, broker, echo};
 use crate::spawn;
 
 /// How long after a panic the actor is started again.
@@ -62,6 +64,30 @@ pub enum Control {
     FinishRetired(FinishReason, Instant),
     /// Ends one line; 1 if there is such a line.
     FinishLine(LineId, FinishReason),
+}
+
+/// Gives a message socket a place to live.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct HostSocket(pub Unstarted);
+
+/// Starts what answers a `RouterSocket`.
+#[derive(Debug, Message)]
+#[rtype(result = "Answering")]
+pub struct Answer {
+    /// The socket.
+    pub router: Router,
+    /// With what.
+    pub with: AnswerWith,
+}
+
+/// What answers a `RouterSocket` (B-6).
+#[derive(Clone, Debug)]
+pub enum AnswerWith {
+    /// An `EchoServer`.
+    Echo,
+    /// The workers of a `DealerSocket`.
+    Broker(Dealer, BrokerSettings),
 }
 
 /// A worker as an actor.
@@ -170,6 +196,25 @@ impl Handler<Control> for WorkerActor {
 
     fn handle(&mut self, control: Control, _: &mut Self::Context) -> usize {
         self.desk.borrow_mut().control(control)
+    }
+}
+
+impl Handler<HostSocket> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, HostSocket(socket): HostSocket, _: &mut Self::Context) {
+        socket.start(&self.desk.borrow().worker.socket_env());
+    }
+}
+
+impl Handler<Answer> for WorkerActor {
+    type Result = MessageResult<Answer>;
+
+    fn handle(&mut self, Answer { router, with }: Answer, _: &mut Self::Context) -> Self::Result {
+        MessageResult(match with {
+            AnswerWith::Echo => echo::start(&router),
+            AnswerWith::Broker(dealer, settings) => broker::start(&router, &dealer, settings),
+        })
     }
 }
 

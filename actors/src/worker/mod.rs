@@ -17,7 +17,9 @@ use std::time::Duration;
 use actix::{Addr, Recipient};
 use lineway_wire::line::{Direction, FinishReason, LineKind};
 
-pub use actor::{Control, Install, ListenAt, WorkerActor, WorkerHandle};
+pub use actor::{
+    Answer, AnswerWith, Control, HostSocket, Install, ListenAt, WorkerActor, WorkerHandle,
+};
 pub use reporter::Reporter;
 pub use timers::Timers;
 
@@ -39,6 +41,7 @@ use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
+use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
 
@@ -56,6 +59,10 @@ pub struct Board {
     pub descriptors: Descriptors,
     /// How tester lines went.
     pub testers: Testers,
+    /// What all message sockets together have queued (B-7).
+    pub total: Arc<Total>,
+    /// The inproc endpoints of the message sockets.
+    pub inproc: Inproc,
     /// The supervisor, whichever one it is at the time.
     pub supervisor: SupervisorHandle,
 }
@@ -146,6 +153,17 @@ impl Worker {
         tokio::task::spawn_local(Rc::clone(&worker.reporter).drive());
         tokio::task::spawn_local(lag::measure(Rc::clone(&worker)));
         worker
+    }
+
+    /// What message sockets need that live here.
+    pub fn socket_env(&self) -> SocketEnv {
+        SocketEnv {
+            network: Rc::clone(&self.network),
+            names: Rc::clone(&self.names.borrow()),
+            inproc: self.board.inproc.clone(),
+            actors: self.board.metrics.actors().clone(),
+            total: Arc::clone(&self.board.total),
+        }
     }
 
     /// Starts a main line of this chain; its actor runs from the next turn on.

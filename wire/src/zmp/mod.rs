@@ -4,6 +4,7 @@
 //! who gets the next record, what waits, what was asked and is still to be answered. Neither knows
 //! a clock, a socket of the system or an actor.
 
+pub mod broker;
 pub mod connection;
 mod control;
 pub mod core;

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::links::{Link, LinkKey, Pipe, State};
 use super::routes::Clash;
+use super::waiting::{Place, pin_of};
 use super::{Attaching, Closing, ConnectionId, Core, Disconnected, Origin, Rejection, Weight};
 use crate::zmp::flow::PeerFlow;
 use crate::zmp::monitor::{Event, EventKind, READY_EDGE};
@@ -257,7 +258,10 @@ impl Core {
             State::Standby | State::Ended => return,
         }
         link.state = State::Standby;
+        let pin = Place::Pinned(pin_of(&link.origin, &link.id));
         self.deactivate(key);
+        // Calls that are pinned to it look for another one.
+        self.open_place(&pin);
         self.end_requests(key, RequestResult::NotConnected, Errno::EHOSTUNREACH);
     }
 

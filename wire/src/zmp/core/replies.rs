@@ -171,6 +171,11 @@ impl Core {
         }
     }
 
+    /// How many replies are owed.
+    pub const fn replies_owed(&self) -> usize {
+        self.replies.live
+    }
+
     /// The reply will not be given: its slot is free.
     pub fn abandon_reply(&mut self, reply: ReplyId) {
         if self.settle_reply(reply) {

@@ -93,6 +93,27 @@ impl Requests {
         !self.queue.is_empty()
     }
 
+    /// Charge of the replies whose completion was not taken.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> crate::zmp::record::Charge {
+        self.done().filter_map(|queued| queued.held.as_ref()).map(|held| held.charge).sum()
+    }
+
+    /// Completions that were not taken.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.done().count()
+    }
+
+    #[cfg(test)]
+    fn done(&self) -> impl Iterator<Item = &Queued> {
+        let claimed = self.claims.values().filter_map(|claim| match claim {
+            Claim::Pending => None,
+            Claim::Done(queued) => Some(queued),
+        });
+        self.queue.iter().chain(claimed)
+    }
+
     /// A wait token's record waits to be taken (D-P3).
     pub(super) fn has_writable(&self) -> bool {
         self.writables > 0

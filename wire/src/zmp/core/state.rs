@@ -1,5 +1,6 @@
 //! The socket as a whole: what it tells its peers, what it tells of itself, how it ends.
 
+use std::num::NonZeroU64;
 use std::time::Instant;
 
 use super::links::{LinkKey, State};
@@ -202,6 +203,18 @@ impl Core {
             }
         };
         links.map(peer).collect()
+    }
+
+    /// The weights of all ready peers, added up.
+    pub fn peer_weights(&self) -> u64 {
+        let ready = self.links.iter().filter(|link| link.is_ready());
+        ready.map(|link| u64::from(link.weight.get())).sum()
+    }
+
+    /// The state that it asked of its peers, and the epoch of that (D-F1); `None` while it never
+    /// set one.
+    pub fn receive_flow_state(&self) -> Option<(FlowState, NonZeroU64)> {
+        self.flow.current()
     }
 
     /// What was counted since the socket was made.

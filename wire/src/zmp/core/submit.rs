@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::links::{LinkKey, State};
 use super::waiting::{Call, Pin, Place, pin_of};
-use super::{Attempt, CompletionId, Core, Origin, Refused, Submit, Submitted, Target, WaiterId};
+use super::{Attempt, CompletionId, Core, Refused, Submit, Submitted, Target, WaiterId};
 use crate::zmp::outcome::{Errno, SubmitError, SubmitResult};
 use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::Drop;
@@ -402,19 +402,15 @@ impl Core {
 
     /// The link that a call is pinned to, while it is there.
     fn pinned_link(&self, pin: &Pin) -> Option<(LinkKey, State)> {
-        let key = match pin {
-            Pin::Endpoint(id) => self.endpoints.dialled.get(id)?.link?,
+        let state = |key: LinkKey| self.links.get(key).map(|link| (key, link.state));
+        match pin {
+            Pin::Endpoint(id) => state(self.endpoints.dialled.get(id)?.link?),
             Pin::Peer(id) => {
-                let route = self.routes.find(&RoutingId::new(id.clone())?)?;
-                *self.routes.get(route)?.accepted.first()?
+                let route = self.routes.get(self.routes.find(&RoutingId::new(id.clone())?)?)?;
+                let links = route.accepted.iter().chain(&route.dialled);
+                links.filter_map(|key| state(*key)).find(|(_, state)| *state == State::Active)
             }
-        };
-        let link = self.links.get(key)?;
-        debug_assert!(matches!(
-            (pin, &link.origin),
-            (Pin::Endpoint(_), Origin::Dialled(_)) | (Pin::Peer(_), Origin::Accepted(_))
-        ));
-        Some((key, link.state))
+        }
     }
 }
 

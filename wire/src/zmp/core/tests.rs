@@ -2,7 +2,6 @@
 //! second socket at the other end of a short wire.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,8 +19,23 @@ use crate::zmp::record::{
 
 use SocketKind::{Dealer, Router};
 
+mod admission;
 mod basics;
+mod close;
+mod duplicates;
+mod flow;
+mod invariants;
+mod lanes;
+mod model;
+mod none;
 mod property;
+mod readiness;
+mod receive;
+mod replies;
+mod requests;
+mod routes;
+mod select;
+mod status;
 mod wire;
 
 /// The send limit of most tests: ten records of 36 bytes.
@@ -95,6 +109,11 @@ impl Rig {
         core.bound("tcp://bound".into());
         core.set_monitor(crate::zmp::monitor::ALL_EVENTS, 1000);
         Self { core, now: Instant::now(), connections: 0 }
+    }
+
+    /// Rules that hold whatever was done.
+    fn check(&self) {
+        invariants::check(&self.core, 0);
     }
 
     fn pass(&mut self, millis: u64) {
@@ -246,6 +265,14 @@ impl Rig {
         match self.completion().outcome {
             Outcome::Request { result, errno, .. } => (result, errno),
             other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check();
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::zmp::record::{RoutingId, SocketKind};
 pub(super) enum Pin {
     /// What this side dials.
     Endpoint(EndpointId),
-    /// A peer that dialled, by its routing id.
+    /// A peer that dialled, by its routing id; whichever side makes its next link.
     Peer(Bytes),
 }
 
@@ -83,6 +83,13 @@ pub(super) struct Waits {
     tokens: Counted<Place>,
     pub(super) calls: Counted<Call>,
     last_call: u64,
+}
+
+impl Waits {
+    #[cfg(test)]
+    pub(super) fn token_count(&self) -> usize {
+        self.tokens.len()
+    }
 }
 
 impl Core {
@@ -197,9 +204,12 @@ impl Core {
             return;
         }
         let router = link.peer == SocketKind::Router;
-        let pin = (!self.waits.pinned.is_empty()).then(|| pin_of(&link.origin, &link.id));
-        if let Some(pin) = pin {
-            self.open_place(&Place::Pinned(pin));
+        if !self.waits.pinned.is_empty() {
+            let (origin, id) = (link.origin.clone(), link.id.clone());
+            if let Origin::Dialled(endpoint) = origin {
+                self.open_place(&Place::Pinned(Pin::Endpoint(endpoint)));
+            }
+            self.open_place(&Place::Pinned(Pin::Peer(id)));
         }
         self.open_place(&Place::Any);
         if router {
@@ -219,7 +229,8 @@ impl Core {
         self.wake_calls(&place);
     }
 
-    fn open_place(&mut self, place: &Place) {
+    /// Ends the tokens of a place and wakes its first call.
+    pub(super) fn open_place(&mut self, place: &Place) {
         let Some(waiting) = self.waiting(place) else { return };
         if waiting.is_empty() {
             return;

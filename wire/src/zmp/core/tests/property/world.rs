@@ -238,6 +238,7 @@ impl World {
                 Wake::Monitor | Wake::Drained => {}
             }
         }
+        super::invariants::check(&self.cores[core], 0);
         self.check_limits(core);
     }
 
