@@ -215,10 +215,10 @@ fn follow(ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sockets_keep_what_they_promised(ops in prop::collection::vec(op(), 1..400)) {
+    fn sockets_keep_what_they_promised(ops in prop::collection::vec(op(), 1..500)) {
         follow(ops);
     }
 }
