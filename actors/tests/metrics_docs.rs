@@ -12,7 +12,7 @@ use lineway_actors::metrics::Metrics;
 const OPEN_LABELS: [&str; 3] = ["node", "worker", "version"];
 
 /// Every type of node.
-const TYPES: [&str; 9] = [
+const TYPES: [&str; 11] = [
     "TcpListener",
     "TcpConnector",
     "EchoServer",
@@ -22,6 +22,8 @@ const TYPES: [&str; 9] = [
     "ConnectionFisherServer",
     "MuxClient",
     "MuxServer",
+    "DealerSocket",
+    "RouterSocket",
 ];
 
 /// One row of the table of metrics.

@@ -20,7 +20,7 @@ pub(super) fn document(value: &impl Serialize) -> Bytes {
 }
 
 /// A text that only appears as JSON string.
-struct Shown<T>(T);
+pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: std::fmt::Display> Serialize for Shown<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -110,7 +110,8 @@ fn state(line: &LineView, mux: &MuxSides) -> &'static str {
     }
 }
 
-struct Rfc3339(SystemTime);
+/// A time for people.
+pub(super) struct Rfc3339(pub(super) SystemTime);
 
 impl std::fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -14,6 +14,7 @@ mod query;
 mod reserve;
 mod routes;
 mod server;
+mod sockets;
 
 use std::io;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use lineway_actors::wire::zmp::endpoint::Endpoint;
 use serde::Serialize;
 
 use super::json::document;
-use super::{Context, NotReady};
+use super::{Context, NotReady, sockets};
 
 #[derive(Serialize)]
 struct Nodes<'a> {
@@ -44,7 +44,21 @@ struct Node<'a> {
     lines_open: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     mux: Option<Carried>,
+    /// Of a message socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket: Option<Peers>,
     settings: Summary,
+}
+
+/// The peers of a message socket.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Peers {
+    peers: u64,
+    peers_paused: u64,
+    requests_pending: u64,
+    /// Requests that wait for a worker.
+    held: u64,
+    queued: u64,
 }
 
 /// What the live parents of a node carry.
@@ -59,11 +73,12 @@ struct Carried {
     queued: u64,
 }
 
-/// What is counted of the live lines of each node.
+/// What is counted of the live lines and sockets of each node.
 #[derive(Default)]
 struct Open {
     lines: usize,
     carried: Carried,
+    peers: Peers,
 }
 
 /// The settings that tell one node from another.
@@ -116,7 +131,7 @@ impl MessageSummary {
         Self {
             bind: all(&messages.bind),
             connects: all(&messages.connect),
-            routing_id: id.map(|id| id.as_bytes().escape_ascii().to_string()),
+            routing_id: id.map(|id| sockets::routing_id(id.as_bytes())),
             weight: messages.weight.get(),
             request_timeout_ms: messages.request_timeout.get(),
             send_hwm_bytes: messages.send_hwm.get(),
@@ -170,7 +185,15 @@ pub(super) fn document_of(context: &Context) -> Bytes {
     let plan: Arc<Plan> = (context.plan)();
     let not_ready = (context.ready)().err().unwrap_or_default();
     let lines = context.registry.snapshot();
-    let open = open(&lines);
+    let mut open = open(&lines);
+    for socket in context.registry.sockets().snapshot() {
+        let (now, of) = (socket.now(), open.entry(Arc::clone(&socket.node)).or_default());
+        of.peers.peers += now.peers();
+        of.peers.peers_paused += now.status.flow.paused_connections;
+        of.peers.requests_pending += now.requests_pending();
+        of.peers.held += now.broker.map_or(0, |broker| broker.held_requests as u64);
+        of.peers.queued += now.queued;
+    }
     let service = Service {
         version: context.version,
         uptime_seconds: context.started.elapsed().as_millis() as f64 / 1000.0,
@@ -223,6 +246,7 @@ fn node<'a>(
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         lines_open: open.map_or(0, |open| open.lines),
         mux: is_mux.then(|| open.map_or_else(Carried::default, |open| open.carried)),
+        socket: node.settings.messages().map(|_| open.map_or_else(Peers::default, |o| o.peers)),
         settings: summary(&node.settings),
     }
 }

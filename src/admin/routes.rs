@@ -22,6 +22,7 @@ use super::negotiate::Format;
 use super::nodes;
 use super::query::LinesQuery;
 use super::reserve::Reserve;
+use super::sockets::{self, SocketsQuery};
 use super::{CloseOutcome, Context, NotReady};
 
 /// The longest body of a request that has one.
@@ -187,7 +188,13 @@ where
             Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
         },
         Route::Nodes => whole(StatusCode::OK, JSON, nodes::document_of(context)),
-        Route::Sockets => whole(StatusCode::OK, JSON, r#"{"total":0,"next":null,"sockets":[]}"#),
+        Route::Sockets => match SocketsQuery::parse(request.uri().query().unwrap_or_default()) {
+            Ok(query) => {
+                let sockets = sockets::document_of(&context.registry, &query);
+                whole(StatusCode::OK, JSON, sockets)
+            }
+            Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
+        },
         Route::Close(id) => match read(request).await {
             Ok(()) => close(id, path, context).await,
             Err((status, text)) => {

@@ -18,7 +18,7 @@ use lineway_actors::net::bind::BindError;
 use lineway_actors::registry::Registry;
 use lineway_actors::service::{Service, StartCause, StartError};
 use lineway_actors::settings::{DnsSettings, Host, NodeSettings, Plan};
-use lineway_actors::socket::Inproc;
+use lineway_actors::socket::{Inproc, Total};
 use lineway_actors::supervisor;
 use lineway_actors::wire::dial::Families;
 use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
@@ -76,6 +76,8 @@ fn new_board(workers: u16) -> anyhow::Result<Board> {
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let health = Health::new(workers, Instant::now());
     metrics.register(health.collector()).context("the readiness metrics")?;
+    let total: Arc<Total> = Arc::default();
+    metrics.watch_total(Arc::clone(&total));
     let registry = Registry::new();
     let supervisor = supervisor::start(registry.clone(), metrics.clone(), health.clone());
     Ok(Board {
@@ -84,7 +86,7 @@ fn new_board(workers: u16) -> anyhow::Result<Board> {
         health,
         descriptors: Descriptors::of_process(),
         testers: Testers::default(),
-        total: Arc::default(),
+        total,
         inproc: Inproc::default(),
         supervisor,
     })

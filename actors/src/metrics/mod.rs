@@ -34,7 +34,10 @@ pub use supervisor::SupervisorMetrics;
 pub use worker::WorkerMetrics;
 
 use node::NodeFamilies;
+use socket::TotalMetrics;
 use worker::WorkerFamilies;
+
+use crate::socket::Total;
 
 /// The content type of [`Metrics::text`].
 pub const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -56,6 +59,7 @@ struct Inner {
     workers: Mutex<HashMap<u16, Arc<WorkerMetrics>>>,
     actors: ActorMetrics,
     supervisor: SupervisorMetrics,
+    total: TotalMetrics,
 }
 
 impl Metrics {
@@ -79,6 +83,7 @@ impl Metrics {
             workers: Mutex::default(),
             actors: ActorMetrics::new(&registry),
             supervisor: SupervisorMetrics::new(&registry),
+            total: TotalMetrics::new(&registry),
             registry,
         };
         Self { inner: Arc::new(inner) }
@@ -127,6 +132,11 @@ impl Metrics {
         &self.inner.supervisor
     }
 
+    /// Shows what all message sockets together hold (B-7).
+    pub fn watch_total(&self, total: Arc<Total>) {
+        self.inner.total.watch(total);
+    }
+
     /// Adds what is asked at each scrape.
     ///
     /// # Errors
@@ -154,6 +164,7 @@ impl Metrics {
         let nodes = self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes: Vec<_> = nodes.values().cloned().collect();
         nodes.iter().for_each(|node| node.refresh_sockets());
+        self.inner.total.refresh();
         self.inner.registry.gather()
     }
 }

@@ -5,7 +5,7 @@
 //! or a panic has put another socket in its place.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lineway_wire::line::Direction;
 use lineway_wire::zmp::broker::{self, DropReason};
@@ -19,6 +19,7 @@ use prometheus::{
 use super::labels::HandshakeFailure;
 use super::node::NodeMetrics;
 use super::register;
+use crate::socket::Total;
 
 /// A socket at one moment, as the metrics want it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +39,8 @@ pub struct SocketNow {
 }
 
 impl SocketNow {
-    fn peers(&self) -> u64 {
+    /// Peers that are ready.
+    pub fn peers(&self) -> u64 {
         self.counters.peers_opened.saturating_sub(self.counters.peers_closed.total())
     }
 
@@ -46,7 +48,8 @@ impl SocketNow {
         self.counters.tokens_issued.saturating_sub(self.counters.tokens_finished)
     }
 
-    fn requests(&self) -> u64 {
+    /// Requests that are not answered yet.
+    pub fn requests_pending(&self) -> u64 {
         let sent = self.counters.sent.records[RecordKind::Request];
         sent.saturating_sub(self.counters.completions.total())
     }
@@ -172,6 +175,45 @@ fn direction(socket: SocketKind, kind: RecordKind, sent: bool) -> Option<Directi
         RecordKind::Data => Some(Direction::Downstream),
         RecordKind::Request => asks.then_some(Direction::Upstream),
         RecordKind::Reply | RecordKind::ErrorReply => (!asks).then_some(Direction::Downstream),
+    }
+}
+
+/// What all message sockets share.
+pub(super) struct TotalMetrics {
+    limit: IntGauge,
+    used: IntGauge,
+    waiting: IntGauge,
+    total: OnceLock<Arc<Total>>,
+}
+
+impl TotalMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let gauge = |name, help| register(registry, IntGauge::with_opts(Opts::new(name, help)));
+        Self {
+            limit: gauge(
+                "lineway_socket_queue_limit_bytes",
+                "What all message sockets together may hold; 0 = no limit.",
+            ),
+            used: gauge("lineway_socket_queue_bytes", "What all message sockets together hold."),
+            waiting: gauge(
+                "lineway_socket_reads_stopped",
+                "Connections that are not read, as all message sockets together hold too much.",
+            ),
+            total: OnceLock::new(),
+        }
+    }
+
+    /// Shows this from here on; the first one stays.
+    pub(super) fn watch(&self, total: Arc<Total>) {
+        let _ = self.total.set(total);
+    }
+
+    pub(super) fn refresh(&self) {
+        if let Some(total) = self.total.get() {
+            self.limit.set(total.limit().unwrap_or(0).cast_signed());
+            self.used.set(total.used().cast_signed());
+            self.waiting.set((total.waiting() as u64).cast_signed());
+        }
     }
 }
 
@@ -457,7 +499,7 @@ impl SocketFamilies {
             (&self.tokens, read(SocketNow::tokens)),
         ];
         match socket {
-            SocketKind::Dealer => all.push((&self.requests, read(SocketNow::requests))),
+            SocketKind::Dealer => all.push((&self.requests, read(SocketNow::requests_pending))),
             SocketKind::Router => all.extend([
                 (&self.broker.held, read(|now| now.broker().held_requests as u64)),
                 (&self.broker.in_flight, read(|now| now.broker().in_flight as u64)),

@@ -151,6 +151,8 @@ pub struct PeerConnection {
     given: Charge,
     /// What was read of a record that is not whole, without `input`.
     open: u64,
+    /// The socket has taken it.
+    attached: bool,
     /// The socket knows that it is over.
     ended: bool,
 }
@@ -192,6 +194,7 @@ impl PeerConnection {
             taken: 0,
             given: 0,
             open: 0,
+            attached: false,
             ended: false,
         }
     }
@@ -232,9 +235,10 @@ impl PeerConnection {
         if !read && self.deaf {
             self.end.get_or_insert(End::Broken);
         }
-        let stood = self.blocked;
+        let (stood, given) = (self.blocked, self.given);
         self.decode(scratch);
-        let mut again = read;
+        // There is room again, and more to be read.
+        let mut again = read || (stood && !self.blocked);
         if matches!(self.state, State::Open) {
             let news = !scratch.turn.received.is_empty()
                 || self.written > 0
@@ -247,6 +251,7 @@ impl PeerConnection {
                 }
             }
         }
+        self.hold(self.given > given);
         again |= self.write(cx);
         again |= self.attach();
         if !read && let Some(end) = self.end.take() {
@@ -282,9 +287,17 @@ impl PeerConnection {
             // An empty buffer would keep the memory of the last one.
             self.input = BytesMut::new();
         }
-        self.reader.holds(self.open + self.input.len() as u64);
         while let Some(bytes) = self.wire.output() {
             self.writer().push_bytes(bytes);
+        }
+    }
+
+    /// Counts what is held of a record that is not whole. Records that were `given` to the socket are
+    /// counted there.
+    fn hold(&mut self, given: bool) {
+        self.reader.holds(self.open + self.input.len() as u64);
+        if given {
+            self.reader.finished();
         }
     }
 
@@ -332,6 +345,7 @@ impl PeerConnection {
                         if !self.incomplete {
                             self.times.handshake = None;
                         }
+                        self.attached = true;
                         self.more = true;
                         self.say(ConnectionWord::Ready);
                     }
@@ -506,9 +520,11 @@ impl PeerConnection {
         if mem::replace(&mut self.ended, true) {
             return;
         }
-        let now = Instant::now().into_std();
-        self.shared.with(|core| core.detach(now, self.id, why));
-        self.shared.forget(self.id);
+        if self.attached {
+            let now = Instant::now().into_std();
+            self.shared.with(|core| core.detach(now, self.id, why));
+            self.shared.forget(self.id);
+        }
         self.say(ConnectionWord::Ended { why, handshake, rejection });
     }
 
@@ -568,3 +584,6 @@ impl Handler<Disconnect> for PeerConnection {
         self.state = State::Over;
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

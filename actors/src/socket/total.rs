@@ -3,8 +3,8 @@
 //! A link may read while what waits of it is not more than what is left below the limit. So the
 //! largest queues stop first, a link of which nothing waits stops last, and the limit itself is
 //! never reached by reading. What a link has read of a record that is not whole can not be taken by
-//! anybody, though: one link at a time, and no more, may go beyond its share to the end of such a
-//! record, so that links that stopped in the midst of theirs do not wait for each other.
+//! anybody, though, and links that stopped in the midst of theirs would wait for each other. So
+//! where little else is queued one link at a time may go beyond its share, to the end of its record.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +18,8 @@ const DEFAULT_LIMIT: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct Total {
     used: AtomicI64,
+    /// What of it belongs to records that are not whole.
+    held: AtomicI64,
     limit: AtomicU64,
     /// How many readers are parked: nobody locks to wake nobody.
     parked: AtomicUsize,
@@ -46,6 +48,7 @@ impl Total {
     pub fn new(limit: u64) -> Self {
         let total = Self {
             used: AtomicI64::new(0),
+            held: AtomicI64::new(0),
             limit: AtomicU64::new(0),
             parked: AtomicUsize::new(0),
             waits: Mutex::default(),
@@ -97,6 +100,13 @@ impl Total {
         left > 0 && outstanding <= left
     }
 
+    /// Whether links stand in the midst of records because of each other: little that is whole is
+    /// queued, and nothing would come of waiting for that.
+    fn is_stuck(&self) -> bool {
+        let whole = self.used().saturating_sub(self.held.load(Ordering::SeqCst).max(0) as u64);
+        whole <= self.limit.load(Ordering::SeqCst) / 4
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,15 +125,21 @@ impl Total {
             woken.push(entry.remove());
         }
         self.parked.store(waits.parked.len(), Ordering::SeqCst);
+        if waits.finisher.is_none() {
+            woken.extend(self.pass_on(&mut waits));
+        }
         drop(waits);
         for waker in woken {
             waker.wake();
         }
     }
 
-    /// Gives the next one in the queue the right to finish its record.
+    /// Gives the next one in the queue the right to finish its record, if that is needed.
     fn pass_on(&self, waits: &mut Waits) -> Option<Waker> {
         waits.finisher = None;
+        if !self.is_stuck() {
+            return None;
+        }
         let (ticket, outstanding) = waits.finishers.pop_front()?;
         waits.finisher = Some(ticket);
         let waker = waits.parked.remove(&(outstanding, ticket));
@@ -158,7 +174,11 @@ impl Reader {
     /// Says how many bytes the link has read of a record that is not whole.
     pub fn holds(&mut self, bytes: u64) {
         let held = std::mem::replace(&mut self.held, bytes);
-        self.total.moved(bytes.cast_signed() - held.cast_signed());
+        if held != bytes {
+            let change = bytes.cast_signed() - held.cast_signed();
+            self.total.held.fetch_add(change, Ordering::SeqCst);
+            self.total.moved(change);
+        }
     }
 
     /// Whether the link may read, while so much waits of it (with what it [`holds`](Self::holds)).
@@ -171,39 +191,55 @@ impl Reader {
         let total = Arc::clone(&self.total);
         let mut waits = total.lock();
         self.unpark(&mut waits);
-        if self.held > 0 && waits.finisher.is_none_or(|ticket| ticket == self.ticket) {
-            if !total.fits(outstanding) {
-                waits.finisher = Some(self.ticket);
-                self.finishes = true;
-                return true;
-            }
-        } else if !total.fits(outstanding) {
-            waits.parked.insert((outstanding, self.ticket), waker.clone());
-            total.parked.store(waits.parked.len(), Ordering::SeqCst);
-            // What left before it was parked has woken nobody.
-            if !total.fits(outstanding) {
-                self.parked = Some(outstanding);
-                let passed = self.give_up_finishing(&mut waits);
-                if self.held > 0 {
-                    waits.finishers.push_back((self.ticket, outstanding));
-                    self.finishes = true;
-                }
-                drop(waits);
-                wake(passed);
-                return false;
-            }
+        waits.parked.insert((outstanding, self.ticket), waker.clone());
+        total.parked.store(waits.parked.len(), Ordering::SeqCst);
+        // Looked at when it is parked: what left before has woken nobody.
+        let fits = total.fits(outstanding);
+        let finishes = !fits && self.may_finish(&waits);
+        let passed = if finishes {
+            waits.finisher = Some(self.ticket);
+            None
+        } else {
+            self.give_up_finishing(&mut waits)
+        };
+        if fits || finishes {
             waits.parked.remove(&(outstanding, self.ticket));
             total.parked.store(waits.parked.len(), Ordering::SeqCst);
+        } else {
+            self.parked = Some(outstanding);
+            if self.held > 0 {
+                waits.finishers.push_back((self.ticket, outstanding));
+            }
         }
-        let passed = self.give_up_finishing(&mut waits);
+        self.finishes = finishes || (self.parked.is_some() && self.held > 0);
         drop(waits);
         wake(passed);
-        true
+        fits || finishes
+    }
+
+    /// Whether it is this link that reads to the end of its record.
+    fn may_finish(&self, waits: &Waits) -> bool {
+        match waits.finisher {
+            Some(ticket) => ticket == self.ticket && self.held > 0,
+            None => self.held > 0 && self.total.is_stuck(),
+        }
     }
 
     /// True while the link reads beyond its share, and others may wait for it to come to an end.
     pub fn is_finishing(&self) -> bool {
         self.finishes && self.parked.is_none()
+    }
+
+    /// The link has come to the end of a record: if that was beyond its share, it is another one's
+    /// turn.
+    pub fn finished(&mut self) {
+        if self.is_finishing() {
+            let total = Arc::clone(&self.total);
+            let mut waits = total.lock();
+            let passed = self.give_up_finishing(&mut waits);
+            drop(waits);
+            wake(passed);
+        }
     }
 
     /// The link that reads beyond its share gets nothing: it is another one's turn, if one waits.

@@ -285,3 +285,6 @@ fn refused(error: &io::Error) -> BindError {
         _ => BindError::new(BindResult::InternalError, errno(Errno::EIO)),
     }
 }
+
+#[cfg(test)]
+mod tests;

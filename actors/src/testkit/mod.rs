@@ -8,6 +8,7 @@
 //!   paused time (`run`, with the feature `testkit`) a wait of an hour takes no time, and
 //!   [`Kit::quiet`] returns when nobody has anything left to do.
 //! - [`Journal`] keeps the log with virtual times, to be compared between two runs.
+//! - [`zmp`] makes and reads the bytes of a DEALER or ROUTER peer.
 //! - [`settings`] has the documented default of every setting.
 
 mod accept;
@@ -16,6 +17,7 @@ mod kit;
 mod network;
 pub mod settings;
 mod socket;
+pub mod zmp;
 
 pub use accept::Arrivals;
 pub use journal::Journal;

@@ -28,6 +28,7 @@ struct Script {
     read_most: Option<usize>,
     write_most: Option<usize>,
     written: u64,
+    writes: u64,
     read: u64,
     shut_down: bool,
     dropped: bool,
@@ -173,6 +174,11 @@ impl Peer {
         self.look().written
     }
 
+    /// How many writes of the line took something.
+    pub fn writes(&self) -> u64 {
+        self.look().writes
+    }
+
     /// How many bytes the line read in all.
     pub fn read(&self) -> u64 {
         self.look().read
@@ -274,6 +280,7 @@ impl AsyncWrite for Scripted {
             taken += n;
         }
         script.written += taken as u64;
+        script.writes += 1;
         Poll::Ready(Ok(taken))
     }
 

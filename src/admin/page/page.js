@@ -9,6 +9,8 @@ const PAGE = 100;
 const MOST = 1000;
 // Children of one node that are listed for each parent.
 const CHILDREN = 10;
+// Peers that are listed for each socket.
+const PEERS = 20;
 
 const at = (id) => document.getElementById(id);
 const rows = new Map();
@@ -17,6 +19,7 @@ let timer = 0;
 let asked = 0;
 let answered = null;
 let shownNodes = '';
+let shownSockets = '';
 let asking = null;
 let parent = '';
 let shownLines = new Map();
@@ -138,7 +141,8 @@ function chainsOf(nodes) {
 function addresses(settings) {
   const parts = [];
   if (settings.listen) parts.push(settings.listen.join(', '));
-  if (settings.connect) parts.push('to ' + settings.connect.join(', '));
+  if (settings.bind && settings.bind.length > 0) parts.push(settings.bind.map(visible).join(', '));
+  if (settings.connect && settings.connect.length > 0) parts.push('to ' + settings.connect.map(visible).join(', '));
   if (settings.lines) parts.push(some(settings.lines, 'line', 'lines') + ' a worker');
   if (settings.candidates) parts.push(some(settings.candidates, 'candidate', 'candidates') + ' a line');
   if (settings.connection_capacity) parts.push(some(settings.connection_capacity, 'child', 'children') + ' a parent');
@@ -154,6 +158,14 @@ function muxTitle(mux) {
     count(mux.parents_exhausted) + ' of the parents take no further child',
     some(mux.children_paused, 'child', 'children') + ' paused',
     bytes(mux.queued) + ' queued for children',
+  ].join('\n');
+}
+
+function peersTitle(socket) {
+  return [
+    count(socket.peers_paused) + ' of the peers want no records at the moment',
+    count(socket.held) + ' held for want of a worker',
+    bytes(socket.queued) + ' queued',
   ].join('\n');
 }
 
@@ -174,7 +186,15 @@ function nodeBox(node, first) {
     carried.title = muxTitle(node.mux);
     box.append(carried);
   }
-  if (first || node.lines_open > 0) foot.append(element('span', 'open', count(node.lines_open) + ' open'));
+  if (node.socket) {
+    const words = [some(node.socket.peers, 'peer', 'peers')];
+    const requests = node.socket.requests_pending + node.socket.held;
+    if (requests > 0) words.push(some(requests, 'request', 'requests'));
+    const carried = element('span', 'carried', words.join(', '));
+    carried.title = peersTitle(node.socket);
+    box.append(carried);
+  }
+  if (!node.socket && (first || node.lines_open > 0)) foot.append(element('span', 'open', count(node.lines_open) + ' open'));
   box.append(foot);
   return box;
 }
@@ -210,6 +230,125 @@ function showFilter(names) {
   });
   select.replaceChildren(select.options[0], ...options);
   select.value = now;
+}
+
+// ---- sockets ----------------------------------------------------------------------------------
+
+const PEER_COLUMNS = [
+  ['Peer', 'c-peer-id'],
+  ['Address', 'c-address'],
+  ['Kind', 'c-kind'],
+  ['Weight', 'c-number right'],
+  ['State', 'c-state'],
+  ['Sent', 'c-number right'],
+  ['Received', 'c-number right'],
+  ['Queued to it', 'c-number right'],
+  ['Queued from it', 'c-number right'],
+];
+
+function peerRow(peer) {
+  const made = element('tr');
+  const words = [
+    peer.routing_id || '–',
+    peer.remote || peer.endpoint,
+    peer.kind,
+    count(peer.weight),
+    peer.paused ? peer.state + ', paused' : peer.state,
+    count(peer.records.out),
+    count(peer.records.in),
+    peer.queued.out ? bytes(peer.queued.out) : '–',
+    peer.queued.in ? bytes(peer.queued.in) : '–',
+  ];
+  words.forEach((text, index) => {
+    const [label, name] = PEER_COLUMNS[index];
+    const cell = element('td', name.includes('right') ? 'right' : '');
+    cell.dataset.label = label;
+    const word = element('bdi', '', visible(text));
+    cell.append(word);
+    if (index < 2) cell.title = visible(text);
+    made.append(cell);
+  });
+  made.cells[1].title = visible(peer.endpoint) + '\nconnection ' + peer.connection;
+  made.cells[4].dataset.state = peer.paused || peer.state !== 'ready' ? 'draining' : 'open';
+  return made;
+}
+
+function records(kinds) {
+  const words = {
+    data: ['data', 'data'],
+    request: ['request', 'requests'],
+    reply: ['reply', 'replies'],
+    error_reply: ['error reply', 'error replies'],
+  };
+  const told = Object.keys(words).filter((kind) => kinds[kind] > 0);
+  return told.map((kind) => some(kinds[kind], ...words[kind])).join(', ') || 'nothing';
+}
+
+function socketFacts(socket) {
+  const facts = [['Routing id', visible(socket.routing_id)]];
+  if (socket.bind.length > 0) facts.push(['Bound to', socket.bind.map(visible).join(', ')]);
+  if (socket.connect.length > 0) facts.push(['Connects to', socket.connect.map(visible).join(', ')]);
+  facts.push(['Weight', count(socket.weight)]);
+  facts.push(['Sent', records(socket.records.out)]);
+  facts.push(['Received', records(socket.records.in)]);
+  facts.push(['Queued', bytes(socket.queued.out) + ' out, ' + bytes(socket.queued.in) + ' in']);
+  if (socket.kind === 'DEALER') facts.push(['Requests', count(socket.requests_pending) + ' pending']);
+  if (socket.replies_owed > 0) facts.push(['Replies', count(socket.replies_owed) + ' owed']);
+  if (socket.wait_tokens > 0) facts.push(['Wait for room', count(socket.wait_tokens)]);
+  if (socket.answers && socket.answers.held_requests > 0) facts.push(['Held', some(socket.answers.held_requests, 'request waits', 'requests wait') + ' for a worker']);
+  if (socket.flow) facts.push(['Flow state', socket.flow.state + ', epoch ' + count(socket.flow.epoch)]);
+  return facts;
+}
+
+function socketBox(socket) {
+  const box = element('article', 'card socket');
+  const head = element('header', 'socket-head');
+  const name = element('bdi', 'name', visible(socket.node));
+  head.append(name, element('span', 'type', socket.type));
+  if (socket.state !== 'open') head.append(element('span', 'tag', socket.state));
+  if (socket.flow && socket.flow.state === 'paused') head.append(element('span', 'tag', 'asks its peers to pause'));
+  const facts = element('dl', 'socket-facts');
+  for (const [term, text] of socketFacts(socket)) {
+    const pair = element('div');
+    const value = element('dd', '', text);
+    value.title = text;
+    pair.append(element('dt', '', term), value);
+    facts.append(pair);
+  }
+  box.append(head, facts);
+  if (socket.peers.length === 0) {
+    box.append(element('p', 'empty', 'No peers. They appear here as soon as one is connected.'));
+    return box;
+  }
+  const table = element('table', 'peers');
+  const titles = element('tr');
+  for (const [label, className] of PEER_COLUMNS) {
+    const title = element('th', className, label);
+    title.scope = 'col';
+    titles.append(title);
+  }
+  const top = element('thead');
+  top.append(titles);
+  const body = element('tbody');
+  body.append(...socket.peers.map(peerRow));
+  table.append(top, body);
+  box.append(table);
+  const more = socket.peers_total - socket.peers.length;
+  if (more > 0) box.append(element('p', 'rest', 'and ' + count(more) + ' more'));
+  return box;
+}
+
+function showSockets(answer, nodes) {
+  // Ages change with each answer, and are not shown.
+  const text = JSON.stringify(answer, (key, value) => (key === 'age_seconds' ? undefined : value));
+  at('sockets-section').hidden = answer.total === 0;
+  if (text === shownSockets) return;
+  shownSockets = text;
+  const peers = answer.sockets.reduce((sum, socket) => sum + socket.peers_total, 0);
+  set(at('sockets-count'), some(peers, 'peer', 'peers'));
+  const place = new Map(nodes.map((node, index) => [node.name, index]));
+  const inOrder = [...answer.sockets].sort((a, b) => (place.get(a.node) ?? nodes.length) - (place.get(b.node) ?? nodes.length));
+  at('sockets').replaceChildren(...inOrder.map(socketBox));
 }
 
 // ---- lines ------------------------------------------------------------------------------------
@@ -449,12 +588,17 @@ async function poll() {
   if (parent) query.set('parent', parent);
   else query.set('children', String(CHILDREN));
   try {
-    const [about, lines] = await Promise.all([fetchJson('/api/nodes'), fetchJson('/api/lines?' + query)]);
+    const [about, sockets, lines] = await Promise.all([
+      fetchJson('/api/nodes'),
+      fetchJson('/api/sockets?limit=' + PEERS),
+      fetchJson('/api/lines?' + query),
+    ]);
     if (turn !== asked) return;
     answered = new Date();
     document.body.classList.remove('stale');
     showService(about.service, about.nodes);
     showNodes(about.nodes);
+    showSockets(sockets, about.nodes);
     showLines(lines);
   } catch (error) {
     if (turn !== asked) return;

@@ -143,7 +143,9 @@ impl PeerConnection {
             let mut rest = (&mut self.input).limit(wanted);
             return poll_read_buf(Pin::new(&mut self.stream), cx, &mut rest);
         }
-        let mut buffer = ReadBuf::new(&mut scratch.buffer);
+        // Beyond its share it reads its own record, and no byte more.
+        let most = if self.reader.is_finishing() { wanted.max(1) } else { READ };
+        let mut buffer = ReadBuf::new(&mut scratch.buffer[..most]);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
         let read = buffer.filled();
         if !read.is_empty() {

@@ -37,6 +37,12 @@ impl Times {
         self.look.get_or_insert_with(|| Instant::now() + LOOK);
     }
 
+    /// True while the timer is there.
+    #[cfg(test)]
+    pub(super) const fn is_armed(&self) -> bool {
+        self.timer.is_some()
+    }
+
     /// Sets the timer for what is over first.
     pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
         let Some(next) = [self.handshake, self.part, self.look].into_iter().flatten().min() else {

@@ -97,18 +97,35 @@ fn total_b7_one_at_a_time_reads_its_open_record_to_the_end() {
     assert!(first.may_read(900), "to the end of its record");
 
     // The record is whole, and in the queue of its socket.
-    first.reader.holds(0);
     total.moved(900);
+    first.reader.holds(0);
+    first.reader.finished();
     assert!(!first.may_read(900), "its next record is within its share, or waits");
-    assert_eq!([first.woken(), second.woken(), third.woken()], [0, 1, 0]);
-    assert!(second.may_read(400) && second.reader.is_finishing());
-
-    drop(second);
-    assert_eq!(third.woken(), 1, "one that ends passes its right on");
-    assert!(third.may_read(400));
-    drop(first);
+    assert!(!second.may_read(400), "first what is whole is to be taken");
+    assert_eq!([first.woken(), second.woken(), third.woken()], [0, 0, 0]);
+    total.moved(-700);
+    assert_eq!([first.woken(), second.woken(), third.woken()], [0, 0, 1]);
+    assert!(third.may_read(400) && third.reader.is_finishing());
+    assert!(!second.may_read(400));
     drop(third);
-    assert_eq!((total.used(), total.waiting()), (900, 0));
+    assert_eq!(second.woken(), 1, "there is room again");
+    assert!(second.may_read(400) && !second.reader.is_finishing());
+    drop(first);
+    drop(second);
+    assert_eq!((total.used(), total.waiting()), (200, 0));
+}
+
+#[test]
+fn total_b7_one_that_ends_in_its_open_record_passes_its_right_on() {
+    let (_, [mut first, mut second, mut third]) = links(1000);
+    for link in [&mut first, &mut second, &mut third] {
+        link.reader.holds(1000);
+    }
+    assert!(first.may_read(1000));
+    assert!(!second.may_read(1000) && !third.may_read(1000));
+    drop(first);
+    assert_eq!([second.woken(), third.woken()], [1, 0]);
+    assert!(second.may_read(1000) && second.reader.is_finishing());
 }
 
 #[test]

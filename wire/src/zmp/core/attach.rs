@@ -1,10 +1,12 @@
 //! Links come, take turns and go.
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::counted::Counted;
 use super::links::{Link, LinkKey, Pipe, State};
 use super::routes::Clash;
 use super::waiting::{Place, pin_of};
@@ -124,9 +126,9 @@ impl Core {
             excluded: false,
             in_turn: false,
             connection: attaching.connection,
-            requests: Default::default(),
-            live: Default::default(),
-            inbound: Default::default(),
+            requests: Counted::default(),
+            live: HashSet::new(),
+            inbound: VecDeque::new(),
             records_out: 0,
             records_in: 0,
         });

@@ -53,7 +53,7 @@ impl Core {
         id
     }
 
-    /// `disconnect`: its links close, requests end NOT_FOUND, tokens and waiting calls whose target
+    /// `disconnect`: its links close, requests end `NOT_FOUND`, tokens and waiting calls whose target
     /// this was end (D-W6, D-N6). False when there is no such endpoint.
     pub fn remove_endpoint(&mut self, now: Instant, endpoint: EndpointId) -> bool {
         let Some(removed) = self.endpoints.dialled.remove(&endpoint) else { return false };

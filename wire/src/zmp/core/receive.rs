@@ -98,19 +98,17 @@ impl Core {
             let held = HeldCharge { connection, charge: record.charge() };
             self.load.in_records -= 1;
             self.load.in_queued -= held.charge;
-            let reply = match kind {
-                Kind::Request(sequence) => match self.owe(key, sequence) {
-                    Some(reply) => Some(reply),
-                    None => {
-                        // No number is left for it (R-P4).
-                        self.refuse_request(key, sequence, Errno::EIO);
-                        self.release(held);
-                        self.next_inbound(key);
-                        continue;
-                    }
-                },
-                _ => None,
-            };
+            let mut reply = None;
+            if let Kind::Request(sequence) = kind {
+                reply = self.owe(key, sequence);
+                if reply.is_none() {
+                    // No number is left for it (R-P4).
+                    self.refuse_request(key, sequence, Errno::EIO);
+                    self.release(held);
+                    self.next_inbound(key);
+                    continue;
+                }
+            }
             self.next_inbound(key);
             let from = from.filter(|_| self.options.kind == SocketKind::Router);
             return Some((Received { from, record, reply }, held));

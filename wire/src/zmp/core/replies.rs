@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::counted::Counted;
 use super::links::LinkKey;
 use super::routes::RouteKey;
-use super::submit::refused;
 use super::waiting::{Call, Place};
 use super::{COMPLETION_LIMIT, CompletionId, Core, Refused, ReplyId, Submit, WaiterId};
 use crate::zmp::outcome::{Errno, SubmitError, SubmitResult};
@@ -102,7 +101,7 @@ impl Core {
                 if error.result == SubmitResult::Backpressured {
                     self.counters.backpressured += 1;
                 }
-                Err(refused(record, error, None))
+                Err(Box::new(Refused { record, error, token: None }))
             }
         }
     }

@@ -169,12 +169,11 @@ impl Core {
     ) {
         let request =
             self.links.get_mut(link).and_then(|link| link.requests.remove(&sequence.get()));
-        match request {
-            Some(request) => self.complete(request, ending(held)),
-            None => {
-                self.counters.replies_late += 1;
-                self.release(held);
-            }
+        if let Some(request) = request {
+            self.complete(request, ending(held));
+        } else {
+            self.counters.replies_late += 1;
+            self.release(held);
         }
     }
 

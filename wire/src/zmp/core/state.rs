@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::links::{LinkKey, State};
 use super::{Closing, Core, CoreOptions, FlowState, Readiness, Wake, Weight};
 use crate::zmp::monitor::{Event, EventQueue};
-use crate::zmp::record::{Charge, Kind, Lane, Record, SocketKind};
+use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::{Counters, Hwm, PeerStatus, Status, Waiting};
 
 impl Core {
@@ -187,7 +187,7 @@ impl Core {
         let peer = |link: &super::links::Link| {
             let pipes = || link.pipes.iter().flatten();
             PeerStatus {
-                routing_id: link.name.as_ref().map_or_else(|| link.id.clone(), |id| id.to_bytes()),
+                routing_id: link.name.as_ref().map_or_else(|| link.id.clone(), RoutingId::to_bytes),
                 kind: link.peer,
                 endpoint: link.endpoint.clone(),
                 remote: pipes().next().map_or_else(|| "".into(), |pipe| pipe.remote.clone()),

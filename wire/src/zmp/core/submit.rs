@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::links::{LinkKey, State};
 use super::waiting::{Call, Pin, Place, pin_of};
-use super::{Attempt, CompletionId, Core, Refused, Submit, Submitted, Target, WaiterId};
+use super::{Attempt, Core, Refused, Submit, Submitted, Target, WaiterId};
 use crate::zmp::outcome::{Errno, SubmitError, SubmitResult};
 use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::Drop;
@@ -48,15 +48,6 @@ const EAGAIN: SubmitError = SubmitError::new(SubmitResult::Backpressured, Errno:
 const NO_ROUTE: SubmitError = SubmitError::new(SubmitResult::NotConnected, Errno::EHOSTUNREACH);
 const TOO_LARGE: SubmitError = SubmitError::new(SubmitResult::InvalidArgument, Errno::EMSGSIZE);
 
-/// A record that comes back.
-pub(super) fn refused(
-    record: Record,
-    error: SubmitError,
-    token: Option<CompletionId>,
-) -> Box<Refused> {
-    Box::new(Refused { record, error, token })
-}
-
 impl Core {
     /// DONTWAIT: one attempt (D-D1). Without room it gives a wait token with `context`.
     ///
@@ -73,13 +64,13 @@ impl Core {
         let wish = Wish { submit, context, waits: false, only: None };
         match self.attempt(now, target, record, wish) {
             Tried::Done(submitted) => Ok(submitted),
-            Tried::Failed(record, error) => Err(refused(record, error, None)),
+            Tried::Failed(record, error) => Err(Box::new(Refused { record, error, token: None })),
             Tried::Waits(record, place) => match self.issue_token(place, context) {
                 Ok(token) => {
                     self.counters.backpressured += 1;
-                    Err(refused(record, EAGAIN, Some(token)))
+                    Err(Box::new(Refused { record, error: EAGAIN, token: Some(token) }))
                 }
-                Err(error) => Err(refused(record, error, None)),
+                Err(error) => Err(Box::new(Refused { record, error, token: None })),
             },
         }
     }
@@ -96,7 +87,9 @@ impl Core {
         let wish = Wish { submit, context, waits: true, only: None };
         match self.attempt(now, target, record, wish) {
             Tried::Done(submitted) => (Attempt::Done(submitted), None),
-            Tried::Failed(record, error) => (Attempt::Failed(*refused(record, error, None)), None),
+            Tried::Failed(record, error) => {
+                (Attempt::Failed(Refused { record, error, token: None }), None)
+            }
             Tried::Waits(record, place) => {
                 let place = self.pin(place);
                 let target = target.cloned();
@@ -110,11 +103,11 @@ impl Core {
     pub fn again(&mut self, now: Instant, waiter: WaiterId, record: Record) -> Attempt {
         let over = self.over(waiter);
         let Some(call) = self.waits.calls.get(&waiter.0) else {
-            return Attempt::Failed(*refused(record, over.unwrap_or(CLOSED), None));
+            return Attempt::Failed(Refused { record, error: over.unwrap_or(CLOSED), token: None });
         };
         if let Some(error) = over {
             self.remove_call(waiter);
-            return Attempt::Failed(*refused(record, error, None));
+            return Attempt::Failed(Refused { record, error, token: None });
         }
         let (place, target) = (call.place.clone(), call.target.clone());
         let (submit, context) = (call.submit, call.context);
@@ -140,7 +133,7 @@ impl Core {
                 }
                 Tried::Failed(record, error) => {
                     self.remove_call(waiter);
-                    return Attempt::Failed(*refused(record, error, None));
+                    return Attempt::Failed(Refused { record, error, token: None });
                 }
                 Tried::Waits(back, wanted) => {
                     record = back;

@@ -38,7 +38,7 @@ fn dealer_d_f2_a_peer_that_comes_learns_the_state_and_the_weight() {
     let mut rig = Rig::with(Dealer, |options| options.probe = true);
     let before = rig.accept(Router, "A");
     let probe = Outgoing::Record(Kind::Data, record(""));
-    assert_eq!(rig.write(before), [probe.clone()], "never set: nothing is sent; D-O3");
+    assert_eq!(rig.write(before), std::slice::from_ref(&probe), "never set: nothing is sent; D-O3");
     rig.core.set_weight(weight(300));
     rig.core.set_receive_flow_state(rig.now, FlowState::Paused);
     let after = rig.accept(Router, "B");

@@ -356,9 +356,9 @@ impl Model {
             while let Some(received) = self.rig.recv() {
                 received.reply.into_iter().for_each(|reply| self.rig.core.abandon_reply(reply));
             }
-            std::mem::take(&mut self.replies)
-                .into_iter()
-                .for_each(|reply| self.rig.core.abandon_reply(reply));
+            for reply in std::mem::take(&mut self.replies) {
+                self.rig.core.abandon_reply(reply);
+            }
             self.settle();
         }
         self.rig.pass(10_000);

@@ -3,8 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::zmp::status::{Drop, PeerStatus};
+use crate::zmp::core::ReplyId;
+use crate::zmp::status::{Drop, PeerStatus, RecordKind};
 
+mod submits;
+mod takes;
+mod wires;
 mod world;
 
 use world::{PAIRS, World};
@@ -60,9 +64,14 @@ fn padding() -> impl Strategy<Value = Option<usize>> {
 
 fn wish() -> impl Strategy<Value = Wish> {
     let timeout = prop_oneof![Just(50), Just(700), Just(100_000)];
-    (padding(), any::<bool>(), any::<bool>(), timeout).prop_map(|(padding, request, claim, timeout)| {
-        Wish { padding, request, claim, timeout: Duration::from_millis(timeout) }
-    })
+    (padding(), any::<bool>(), any::<bool>(), timeout).prop_map(
+        |(padding, request, claim, timeout)| Wish {
+            padding,
+            request,
+            claim,
+            timeout: Duration::from_millis(timeout),
+        },
+    )
 }
 
 fn op() -> impl Strategy<Value = Op> {
