@@ -113,4 +113,4 @@ impl Drop for Task {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -151,6 +151,8 @@ pub struct PeerConnection {
     given: Charge,
     /// What was read of a record that is not whole, without `input`.
     open: u64,
+    /// Records that were in a writer whose peer took no more.
+    lost: u64,
     /// The socket has taken it.
     attached: bool,
     /// The socket knows that it is over.
@@ -194,6 +196,7 @@ impl PeerConnection {
             taken: 0,
             given: 0,
             open: 0,
+            lost: 0,
             attached: false,
             ended: false,
         }
@@ -372,12 +375,14 @@ impl PeerConnection {
         turn.blocked = self.blocked;
         turn.room = room;
         turn.taken = self.taken;
+        turn.receive_hwm = self.receive_hwm;
         (turn.more, turn.ready, turn.close) = (false, false, None);
         let now = Instant::now().into_std();
         let result = self.shared.turn(now, self.id, turn, cx.waker());
         turn.received.clear();
         let unblocked = self.blocked && turn.taken > self.taken;
         self.taken = turn.taken;
+        self.receive_hwm = turn.receive_hwm;
         self.more = turn.more;
         if turn.ready && mem::take(&mut self.incomplete) {
             self.times.handshake = None;
@@ -522,7 +527,11 @@ impl PeerConnection {
         }
         if self.attached {
             let now = Instant::now().into_std();
-            self.shared.with(|core| core.detach(now, self.id, why));
+            let lost = self.lost + self.writer.as_ref().map_or(0, Writer::records) as u64;
+            self.shared.with(|core| {
+                core.lost(lost);
+                core.detach(now, self.id, why);
+            });
             self.shared.forget(self.id);
         }
         self.say(ConnectionWord::Ended { why, handshake, rejection });

@@ -89,7 +89,7 @@ impl Inproc {
         drop(names);
         InprocConnecting {
             near: Some(near),
-            taken: Some(Wait { wait, name: Arc::clone(name), context: self.clone() }),
+            taken: Some(Wait { told: wait, name: Arc::clone(name), context: self.clone() }),
         }
     }
 
@@ -136,7 +136,7 @@ pub struct InprocConnecting {
 
 #[derive(Debug)]
 struct Wait {
-    wait: oneshot::Receiver<()>,
+    told: oneshot::Receiver<()>,
     name: Arc<str>,
     context: Inproc,
 }
@@ -146,7 +146,7 @@ impl Future for InprocConnecting {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(taken) = &mut self.taken {
-            let told = std::task::ready!(Pin::new(&mut taken.wait).poll(cx));
+            let told = std::task::ready!(Pin::new(&mut taken.told).poll(cx));
             self.taken = None;
             if told.is_err() {
                 self.near = None;
@@ -158,7 +158,7 @@ impl Future for InprocConnecting {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        self.wait.close();
+        self.told.close();
         let mut names = self.context.lock();
         if let Some(Name::Awaited(waiting)) = names.get_mut(&self.name) {
             waiting.retain(|other| !other.taken.is_closed());

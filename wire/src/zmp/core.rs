@@ -264,12 +264,15 @@ pub struct Turn {
     /// From the socket: the charge of everything that was ever taken from this connection. What
     /// the decoder has reserved beyond that is outstanding.
     pub taken: Charge,
+    /// From the socket: the receive limit of the link as it is, in bytes; 0 = none.
+    pub receive_hwm: Charge,
     /// From the socket: more waits to be written than there was room for.
     pub more: bool,
     /// From the socket: every connection of the link is there. Until then the limit of the handshake
     /// runs (1.5).
     pub ready: bool,
-    /// From the socket: the connection is to end, once `outgoing` is written.
+    /// From the socket: the connection is to end, once everything is written: it goes on with turns
+    /// while there is `more`.
     pub close: Option<Closing>,
 }
 

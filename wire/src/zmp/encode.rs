@@ -200,6 +200,11 @@ impl Writer {
         charge
     }
 
+    /// Records that are not wholly written.
+    pub fn records(&self) -> usize {
+        self.units.iter().filter(|unit| unit.charge > 0).count()
+    }
+
     /// Bytes that wait.
     pub const fn len(&self) -> usize {
         self.length

@@ -101,7 +101,7 @@ impl PeerConnection {
             }
             Poll::Ready(Ok(_)) => true,
             Poll::Ready(Err(error)) => {
-                self.lost(&error);
+                self.broke(&error);
                 self.end = Some(End::Broken);
                 false
             }
@@ -170,7 +170,7 @@ impl PeerConnection {
                     wrote = true;
                 }
                 Poll::Ready(Err(error)) => {
-                    self.lost(&error);
+                    self.broke(&error);
                     return true;
                 }
                 Poll::Pending => break,
@@ -180,9 +180,9 @@ impl PeerConnection {
     }
 
     /// The transport broke: nothing more can be written.
-    pub(super) fn lost(&mut self, error: &io::Error) {
+    pub(super) fn broke(&mut self, error: &io::Error) {
         tracing::debug!(connection = self.id.0, remote = %self.remote, %error, "connection lost");
-        self.writer = None;
+        self.lost += self.writer.take().map_or(0, |writer| writer.records()) as u64;
         self.deaf = true;
     }
 }

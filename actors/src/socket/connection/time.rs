@@ -82,7 +82,7 @@ impl PeerConnection {
             self.times.look = None;
             self.reader.stalls();
             if let Some(error) = self.stream.take_error() {
-                self.lost(&error);
+                self.broke(&error);
             }
         }
     }

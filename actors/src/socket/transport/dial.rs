@@ -88,13 +88,12 @@ impl<'a> Race<'a> {
     ) -> Self {
         let mut dial = Dial::new(deadline.into_std());
         let (mut name, mut lookup) = (None, None);
-        match host.parse::<IpAddr>() {
-            Ok(ip) => dial.add_address(SocketAddr::new(ip, port)),
-            Err(_) => {
-                let asked = lower(host);
-                lookup = Some((dial.add_name(FAMILIES), env.names.lookup(&asked, FAMILIES)));
-                name = Some(asked);
-            }
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            dial.add_address(SocketAddr::new(ip, port));
+        } else {
+            let asked = lower(host);
+            lookup = Some((dial.add_name(FAMILIES), env.names.lookup(&asked, FAMILIES)));
+            name = Some(asked);
         }
         Self {
             dial,

@@ -117,13 +117,7 @@ impl Side {
         self.exchange(now, name, received, room)
     }
 
-    fn exchange(
-        &mut self,
-        now: Instant,
-        name: &str,
-        received: Vec<Inbound>,
-        room: usize,
-    ) -> bool {
+    fn exchange(&mut self, now: Instant, name: &str, received: Vec<Inbound>, room: usize) -> bool {
         let peer = self.peers.get_mut(name).expect("a peer of that name");
         let written = std::mem::take(&mut peer.unwritten);
         let mut turn = Turn { received, written, room, ..Turn::default() };
@@ -277,7 +271,10 @@ impl EchoWorld {
 
 pub(super) fn reply(sequence: u64, parts: &[&str]) -> (Kind, Vec<Bytes>) {
     let sequence = NonZeroU64::new(sequence).expect("not zero");
-    (Kind::Reply(sequence), parts.iter().map(|part| Bytes::copy_from_slice(part.as_bytes())).collect())
+    (
+        Kind::Reply(sequence),
+        parts.iter().map(|part| Bytes::copy_from_slice(part.as_bytes())).collect(),
+    )
 }
 
 pub(super) fn error(sequence: u64, errno: Errno, parts: &[&str]) -> (Kind, Vec<Bytes>) {

@@ -50,6 +50,12 @@ impl Core {
         received
     }
 
+    /// So many records were given to a connection that ended before they were wholly written. They
+    /// are counted, and not sent again.
+    pub fn lost(&mut self, records: u64) {
+        self.counters.dropped[Drop::Broken] += records;
+    }
+
     /// Charge comes back: somebody may send again.
     fn written(&mut self, key: LinkKey, lane: Lane, written: Charge) {
         let own = self.options.kind;
@@ -75,6 +81,7 @@ impl Core {
 
     /// Gives what waits, as much as there is room for.
     fn fill(&mut self, key: LinkKey, lane: Lane, turn: &mut Turn) {
+        turn.receive_hwm = self.options.receive_hwm;
         let Some(link) = self.links.get_mut(key) else { return };
         turn.ready = link.is_ready();
         let Some(pipe) = link.pipe(lane) else { return };

@@ -157,3 +157,19 @@ fn zmp_the_buffer_is_used_again_and_given_back_when_large() {
     assert_eq!(turn(&mut writer, 1000), first, "no allocation for each turn");
     assert_eq!(turn(&mut writer, 20_000).0, 0);
 }
+
+#[test]
+fn case_z13_records_that_are_not_wholly_written_are_known() {
+    let mut writer = Writer::default();
+    writer.push_bytes(Bytes::from_static(b"handshake"));
+    writer.push(data(&["one", "two"]));
+    writer.push(Outgoing::Weight(Weight::new(300).unwrap()));
+    writer.push(data(&["three"]));
+    assert_eq!(writer.records(), 2);
+    writer.advance(9 + 21);
+    assert_eq!(writer.records(), 2, "a byte of the first is missing");
+    writer.advance(1);
+    assert_eq!(writer.records(), 1);
+    writer.advance(writer.len());
+    assert_eq!(writer.records(), 0);
+}

@@ -11,7 +11,7 @@ use super::{House, PeerConnection};
 use crate::messages::ConnectionWord;
 use crate::socket::Stream;
 use crate::testkit::zmp::{MORE, data, frame, frames, greeting};
-use crate::testkit::{run, socket};
+use crate::testkit::{Peer, run, socket};
 
 /// Asks how much memory a connection keeps: bytes of its input, a writer, a timer.
 #[derive(Message)]
@@ -39,7 +39,7 @@ fn connection_a_silent_one_keeps_no_buffer_and_no_timer() {
             "its handshake has a limit"
         );
         peer.offer(&greeting(b"D1"));
-        peer.offer(&data(&[&[1; 100_000]]));
+        peer.offer(&data(&[&vec![1; 100_000]]));
         kit.quiet().await;
         assert_eq!(address.send(Keeps).await.unwrap(), (0, false, false));
         peer.offer(&frame(0, 0, 0, &[1; 1000])[..500]);
@@ -57,7 +57,7 @@ fn connection_a_small_record_keeps_no_large_buffer() {
     run(async |kit| {
         let mut house = House::router(&kit);
         let (_, peer) = house.accept_dealer(&kit, "D1").await;
-        peer.offer(&data(&[&[1; 500_000]]));
+        peer.offer(&data(&[&vec![1; 500_000]]));
         peer.offer(&data(&[b"small"]));
         kit.quiet().await;
         let (_, large) = house.recv().unwrap();
@@ -88,14 +88,22 @@ fn connection_a_slow_reader_holds_one_batch_outside_of_the_queue() {
         kit.quiet().await;
         let queued = house.core(|core| core.queued());
         assert_eq!(queued, 1000 * 1064, "nothing is given back before it is written");
-        // What is taken from now on was in the writer, or follows it batch by batch.
-        peer.window(10);
+        let outside = |house: &House| {
+            let send = house.core(|core| core.status().send);
+            house.core(|core| core.queued()) - send.pending_bytes
+        };
+        assert!((1..70_000).contains(&outside(&house)), "{}", outside(&house));
+        peer.window(500_000);
         kit.quiet().await;
-        assert_eq!(peer.held(), 10);
+        assert_eq!(peer.held(), 500_000);
+        assert!((1..70_000).contains(&outside(&house)), "{}", outside(&house));
+        // A record of any size is a batch of its own.
+        submit(900_000);
+        submit(900_000);
         peer.open_window();
         kit.quiet().await;
         let mut sent = peer.take();
-        assert_eq!(frames(&mut sent).len(), 1000);
+        assert_eq!(frames(&mut sent).len(), 1002);
         assert_eq!((house.core(|core| core.queued()), house.total.used()), (0, 0));
     });
 }
@@ -155,7 +163,7 @@ fn zmp_x3_a_record_larger_than_the_receive_limit_passes_an_empty_queue() {
         let mut house = House::with(&kit, SocketKind::Router, 0, |core| core.receive_hwm = 1000);
         let (_, peer) = house.accept_dealer(&kit, "D1").await;
         for _ in 0..3 {
-            peer.offer(&data(&[&[1; 200_000], b"and", b"more"]));
+            peer.offer(&data(&[&vec![1; 200_000], b"and", b"more"]));
         }
         for _ in 0..3 {
             kit.quiet().await;
@@ -194,7 +202,7 @@ fn total_b7_above_the_limit_nobody_is_read_and_all_go_on_when_records_are_taken(
             }
         }
         kit.quiet().await;
-        let read: u64 = peers.iter().map(|peer| peer.read()).sum();
+        let read: u64 = peers.iter().map(Peer::read).sum();
         assert!(read < 100_000 + 5 * 66_000, "{read} bytes were read");
         let mut taken = 0;
         while house.recv().is_some() {
@@ -214,7 +222,7 @@ fn total_b7_large_records_finish_one_by_one_beyond_the_limit() {
         for at in 0..4 {
             let (_, peer) = house.accept_dealer(&kit, &format!("D{at}")).await;
             // Two thirds of a record, and then silence: together more than the limit.
-            peer.offer(&frame(MORE, 0, 0, &[1; 300_000]));
+            peer.offer(&frame(MORE, 0, 0, &vec![1; 300_000]));
             peers.push(peer);
         }
         kit.quiet().await;
@@ -222,7 +230,7 @@ fn total_b7_large_records_finish_one_by_one_beyond_the_limit() {
         assert!((300_000..=1_000_000).contains(&used), "{used} bytes");
         // The others send theirs to the end; the first one never does.
         for peer in &peers[1..] {
-            peer.offer(&frame(0, 0, 0, &[2; 300_000]));
+            peer.offer(&frame(0, 0, 0, &vec![2; 300_000]));
         }
         let mut got = 0;
         for _ in 0..40 {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lineway_wire::zmp::core::{Core, Disconnected, Submit};
-use lineway_wire::zmp::{Record, RoutingId};
+use lineway_wire::zmp::status::Drop;
+use lineway_wire::zmp::{Record, RoutingId, SocketKind};
 use tokio::time::Instant;
 
 use super::{House, codes};
@@ -11,7 +12,8 @@ use crate::messages::{ConnectionWord, Disconnect};
 use crate::metrics::ActorKind;
 use crate::socket::Stream;
 use crate::testkit::zmp::{
-    CONTROL, DATA, MORE, REPLY, REQUEST, control, data, frame, frames, greeting,
+    CONTROL, DATA, MORE, REPLY, REQUEST, ROUTER, control, data, frame, frames, greeting, hello,
+    ready,
 };
 use crate::testkit::{run, socket};
 
@@ -83,6 +85,42 @@ fn case_z19_an_odd_frame_ends_its_own_connection_with_its_code() {
 }
 
 #[test]
+fn case_z13_what_a_dead_peer_got_by_half_is_lost_and_the_next_record_is_whole_elsewhere() {
+    run(async |kit| {
+        let mut house = House::with(&kit, SocketKind::Dealer, 0, |_| ());
+        let mut workers = Vec::new();
+        for name in ["W1", "W2"] {
+            let (stream, peer) = socket();
+            let endpoint = house.core(|core| core.add_endpoint(name.into(), None));
+            house.start(Stream::Tcp(stream), Some(endpoint));
+            let id = name.as_bytes();
+            peer.offer(&[hello(ROUTER, id), ready(ROUTER, id, 1, 0)].concat());
+            kit.quiet().await;
+            peer.take();
+            workers.push(peer);
+        }
+        let record = || Record::from_parts(["one".into(), vec![2; 1000].into()]).unwrap();
+        let send = || {
+            let now = Instant::now().into_std();
+            house.core(|core| core.try_submit(now, None, record(), Submit::Send, 0)).unwrap();
+        };
+        workers[0].window(500);
+        send();
+        kit.quiet().await;
+        assert_eq!(workers[0].held(), 500, "half of it");
+        workers[0].reset();
+        kit.quiet().await;
+        send();
+        kit.quiet().await;
+        let mut got = workers[1].take();
+        let sizes: Vec<_> = frames(&mut got).iter().map(|frame| frame.body.len()).collect();
+        assert_eq!((sizes, got.len()), (vec![3, 1000], 0), "the lost one is not sent again");
+        assert_eq!(house.core(|core| core.counters().dropped[Drop::Broken]), 1);
+        assert_eq!((house.core(|core| core.queued()), house.total.used()), (0, 0));
+    });
+}
+
+#[test]
 fn case_z14_b_a_size_above_the_limit_ends_the_connection_and_reserves_nothing() {
     run(async |kit| {
         let mut house = House::router(&kit);
@@ -92,6 +130,25 @@ fn case_z14_b_a_size_above_the_limit_ends_the_connection_and_reserves_nothing() 
         assert_eq!(codes(&peer), [4]);
         assert_eq!(house.said(number).last(), Some(&ended(Disconnected::Transport)));
         assert_eq!(house.total.used(), 0);
+    });
+}
+
+#[test]
+fn case_z19_records_that_only_look_odd_are_as_good_as_any() {
+    run(async |kit| {
+        let mut house = House::router(&kit);
+        let (_, peer) = house.accept_dealer(&kit, "D1").await;
+        let envelope: [&[u8]; 4] = [b"\x01", b"\x01", b"\x01", &[0; 8]];
+        let many = vec![&b"x"[..]; 1000];
+        peer.offer(&[data(&envelope), data(&many), frame(0, REQUEST, 5, b"ping")].concat());
+        kit.quiet().await;
+        assert_eq!(house.recv().unwrap().1.parts(), envelope);
+        assert_eq!(house.recv().unwrap().1.parts(), many);
+        let request = house.core(Core::recv).unwrap();
+        assert_eq!(request.record, Record::new("ping"));
+        house.core(|core| core.try_reply(request.reply.unwrap(), Record::new("pong"))).unwrap();
+        kit.quiet().await;
+        assert_eq!(peer.take(), frame(0, REPLY, 5, b"pong"));
     });
 }
 

@@ -130,7 +130,7 @@ fn zmp_1_2_last_words_wait_for_a_peer_that_goes_on_but_not_for_ever() {
     run(async |kit| {
         let mut house = House::router(&kit);
         let (_, peer) = house.accept();
-        peer.offer(&[0xfb; 100_000]);
+        peer.offer(&vec![0xfb; 100_000]);
         kit.quiet().await;
         assert_eq!(codes(&peer), [1]);
         assert_eq!(peer.offered(), 0, "unread bytes would make a reset of the close");

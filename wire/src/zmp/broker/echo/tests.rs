@@ -52,11 +52,8 @@ fn echo_reads_no_further_from_one_that_does_not_read_and_goes_on_with_others() {
     assert_eq!(records.len(), 200);
     for (index, record) in records.iter().enumerate() {
         let sequence = index as u64 / 2 + 1;
-        let expected = if index % 2 == 0 {
-            reply(sequence, &["0123456789"])
-        } else {
-            data(&["0123456789"])
-        };
+        let expected =
+            if index % 2 == 0 { reply(sequence, &["0123456789"]) } else { data(&["0123456789"]) };
         assert_eq!(*record, expected);
     }
     assert_eq!((world.clients.core.queued(), world.clients.taken("slow")), (0, 200 * 74));

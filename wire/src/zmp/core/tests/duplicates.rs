@@ -194,3 +194,63 @@ fn dealer_several_links_of_one_id_are_several_candidates() {
     let order: Vec<_> = (0..4).flat_map(|_| goes_to(&mut rig, "", &peers)).collect();
     assert_eq!(order, [peers[0], peers[1], peers[0], peers[1]], "by the order of attachment");
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 200, ..Default::default() })]
+
+    /// Whatever comes and goes: an id with links has one that is used, and what is counted adds up.
+    #[test]
+    fn router_r_d2_one_link_of_an_id_is_used(
+        dealer in proptest::bool::ANY,
+        takes_over in proptest::bool::ANY,
+        smaller in proptest::bool::ANY,
+        steps in proptest::collection::vec((0..5u8, proptest::bool::ANY), 1..40),
+    ) {
+        let kind = if dealer { Dealer } else { Router };
+        let mut rig = Rig::with(kind, |options| if takes_over { handover(options) });
+        let id = if smaller { "A" } else { "Z" };
+        let endpoints = [rig.endpoint("tcp://a"), rig.endpoint("tcp://b")];
+        let mut there = Vec::new();
+        for (which, two) in steps {
+            let origin = match which {
+                0 | 1 => Origin::Dialled(endpoints[usize::from(which)]),
+                2 | 3 => Origin::Accepted("tcp://bound".into()),
+                _ => {
+                    if !there.is_empty() {
+                        rig.detach(there.remove(0));
+                    }
+                    rig.check();
+                    continue;
+                }
+            };
+            if kind == Router && two {
+                there.extend(rig.two(id, &origin).into_iter().flat_map(|(one, two)| [one, two]));
+            } else {
+                let attaching = rig.attaching(Router.filter(kind), id, origin);
+                there.extend(rig.attach(attaching));
+            }
+            let target = (kind == Router).then(|| rid(id));
+            let asked = rig.core.try_submit(rig.now, target.as_ref(), record("x"), ASK, 0);
+            drop(asked);
+            rig.check();
+            let closing = |rig: &mut Rig, one| rig.turn(one, Vec::new(), 0).close.is_some();
+            there.retain(|one| {
+                let over = closing(&mut rig, *one);
+                if over {
+                    rig.detach(*one);
+                }
+                !over
+            });
+            let peers = rig.core.peers();
+            let used = peers.iter().filter(|peer| peer.ready && !peer.standby).count();
+            proptest::prop_assert!(used > 0 || peers.iter().all(|peer| !peer.ready));
+            proptest::prop_assert!(kind == Dealer || used <= 1);
+        }
+        for one in there {
+            rig.detach(one);
+        }
+        rig.completions();
+        proptest::prop_assert_eq!(rig.core.queued(), 0);
+        proptest::prop_assert!(rig.core.peers().is_empty());
+    }
+}

@@ -337,6 +337,10 @@ impl Model {
     /// left.
     fn finish(&mut self) {
         self.rig.core.set_options(|options| options.send_hwm = HWM);
+        // A call may be pinned to an endpoint whose peer is here by a connection of its own.
+        for peer in 0..4 {
+            self.apply(Step::Detach(peer));
+        }
         for _ in 0..100 {
             for peer in 0..4 {
                 self.attach(peer, true);
@@ -379,7 +383,7 @@ impl Rig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn zmp_any_steps_end_well(router in any::<bool>(), steps in prop::collection::vec(step(), 1..120)) {
