@@ -165,7 +165,9 @@ fn settle(world: &mut World) {
     loop {
         let mut moved = false;
         for pair in 0..PAIRS.len() {
-            moved |= world.connect(pair, false);
+            let (dialler, acceptor) = PAIRS[pair];
+            let closed = world.apps[dialler].closed || world.apps[acceptor].closed;
+            moved |= !closed && world.connect(pair, false);
         }
         for wire in 0..world.wires.len() {
             for end in 0..2 {
@@ -185,7 +187,7 @@ fn settle(world: &mut World) {
     }
 }
 
-fn follow(ops: Vec<Op>) {
+fn follow(ops: Vec<Op>, closes: Option<usize>) {
     let mut world = World::new();
     for pair in [0, 1, 2, 2] {
         world.connect(pair, false);
@@ -198,36 +200,56 @@ fn follow(ops: Vec<Op>) {
         world.cores[core].set_receive_flow_state(world.now, FlowState::Running);
         world.wake(core);
     }
+    if let Some(core) = closes {
+        world.close(core);
+    }
     settle(&mut world);
     // What a late reply or a lost one has left.
     world.pass(200_000);
     settle(&mut world);
     for core in 0..3 {
-        let (socket, app) = (&world.cores[core], &world.apps[core]);
-        assert!(app.requests.is_empty(), "{core}: never ended: {:?}", app.requests);
-        assert!(app.tokens.is_empty(), "{core}: never ended: {:?}", app.tokens);
-        assert!(app.calls.is_empty(), "{core}: never woken: {:?}", app.calls);
-        assert!(app.owed.is_empty(), "{core}: never answered: {:?}", app.owed);
-        assert_eq!(socket.queued(), 0, "{core}: charge is left");
-        assert!(socket.drained());
-        let status = socket.status();
-        assert_eq!((status.send.pending_msgs, status.receive.pending_msgs), (0, 0));
-        assert_eq!(status.flow.paused_connections, 0);
-        assert_eq!(socket.next_deadline(), None);
-        let counters = socket.counters();
-        assert_eq!(counters.tokens_issued, counters.tokens_finished);
-        assert!(socket.peers().iter().all(|peer| peer.weight == Weight::DEFAULT && peer.ready));
-        assert_eq!(socket.peers().len(), 2);
-        world.check_lost(core);
+        check_end(&world, core, closes);
     }
     world.check_taken();
 }
 
+/// What is left of a socket when everybody has done what was to be done.
+fn check_end(world: &World, core: usize, closed: Option<usize>) {
+    let (socket, app) = (&world.cores[core], &world.apps[core]);
+    assert!(app.requests.is_empty(), "{core}: never ended: {:?}", app.requests);
+    // Who waits for the socket that closed goes on to do so; a DEALER may have chosen it.
+    let gone = |target: Option<usize>| closed.is_some() && closed == target;
+    let tokens: Vec<_> = app.tokens.iter().filter(|(_, target)| !gone(**target)).collect();
+    assert!(tokens.is_empty(), "{core}: never ended: {tokens:?}");
+    let chosen = |target: Option<usize>| closed.is_some() && target.is_none();
+    let calls = app.calls.values().filter(|call| !gone(call.target) && !chosen(call.target));
+    assert_eq!(calls.count(), 0, "{core}: never woken: {:?}", app.calls.keys());
+    assert!(app.owed.iter().all(|owed| gone(Some(owed.from))), "{core}: never answered");
+    assert_eq!(socket.queued(), 0, "{core}: charge is left");
+    assert!(socket.drained());
+    let status = socket.status();
+    assert_eq!((status.send.pending_msgs, status.receive.pending_msgs), (0, 0));
+    assert_eq!(status.flow.paused_connections, 0);
+    assert_eq!(socket.next_deadline(), None);
+    let counters = socket.counters();
+    assert_eq!(counters.tokens_issued - counters.tokens_finished, app.tokens.len() as u64);
+    assert!(socket.peers().iter().all(|peer| peer.weight == Weight::DEFAULT && peer.ready));
+    let peers = match closed {
+        None => 2,
+        Some(closed) => usize::from(closed != core),
+    };
+    assert_eq!(socket.peers().len(), peers);
+    world.check_lost(core);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sockets_keep_what_they_promised(ops in prop::collection::vec(op(), 1..500)) {
-        follow(ops);
+    fn sockets_keep_what_they_promised(
+        ops in prop::collection::vec(op(), 1..500),
+        closes in prop::option::weighted(0.2, 0..3usize),
+    ) {
+        follow(ops, closes);
     }
 }

@@ -163,6 +163,7 @@ impl World {
         let right = match error.result {
             // No reservation is free.
             SubmitResult::Backpressured => true,
+            SubmitResult::Terminated => self.apps[core].closed,
             SubmitResult::NotFound => self.apps[core].removals || target.is_some(),
             SubmitResult::NotConnected => target.is_some(),
             SubmitResult::NotAdmitted => target.is_some_and(|target| KINDS[target] == Dealer),

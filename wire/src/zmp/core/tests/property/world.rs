@@ -120,6 +120,7 @@ pub(super) struct App {
     pub(super) endpoints: HashMap<usize, EndpointId>,
     pub(super) given_out: u64,
     pub(super) admitted: u64,
+    pub(super) closed: bool,
 }
 
 pub(super) struct World {
@@ -276,6 +277,28 @@ impl World {
             let left = tokens.values().filter(|target| **target == Some(peer)).count();
             assert!(!there || left == 0, "tokens of a target that was removed");
         }
+    }
+
+    /// The socket closes: nobody is told of what was asked, and who waits learns it (D-W7).
+    pub(super) fn close(&mut self, core: usize) {
+        self.cores[core].close(self.now);
+        let app = &mut self.apps[core];
+        app.closed = true;
+        app.tokens.clear();
+        app.requests.clear();
+        app.claimed.clear();
+        app.claims_ready.clear();
+        app.owed.clear();
+        let links: Vec<_> = self.wires.iter().map(|wire| wire.link).collect();
+        for link in links {
+            if self.told.contains_key(&(link, core)) {
+                self.end_link(link, core, true);
+            }
+        }
+        // What ended links had brought, too.
+        let ends = self.wires.iter_mut().flat_map(|wire| &mut wire.ends);
+        ends.filter(|end| end.core == core).for_each(|end| end.arrived.clear());
+        self.wake(core);
     }
 
     /// What was admitted and never given out, as the socket has counted it.
