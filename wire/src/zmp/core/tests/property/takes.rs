@@ -180,6 +180,15 @@ impl World {
         true
     }
 
+    /// Gives up on what is owed to a socket that has closed: nothing else frees its slot.
+    pub(super) fn abandon_closed(&mut self, core: usize) -> bool {
+        let gone = self.apps[core].owed.iter().position(|owed| self.apps[owed.from].closed);
+        let Some(place) = gone else { return false };
+        let owed = &mut self.apps[core].owed;
+        owed.swap(0, place);
+        self.abandon(core)
+    }
+
     /// The oldest reply will not be given. False when none is owed.
     pub(super) fn abandon(&mut self, core: usize) -> bool {
         let Some(owed) = self.apps[core].owed.pop_front() else { return false };

@@ -100,7 +100,10 @@ impl World {
             return;
         }
         for wire in self.wires.iter_mut().filter(|wire| wire.link == link) {
-            wire.ends.iter_mut().filter(|end| end.core == core).for_each(|end| end.arrived.clear());
+            // A reply may be a completion already.
+            for end in wire.ends.iter_mut().filter(|end| end.core == core) {
+                end.arrived.retain(|(_, kind)| !is_input(*kind));
+            }
         }
     }
 
