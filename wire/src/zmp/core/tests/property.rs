@@ -164,8 +164,7 @@ fn run(world: &mut World, op: Op) {
 fn settle(world: &mut World) {
     loop {
         let mut moved = false;
-        for pair in 0..PAIRS.len() {
-            let (dialler, acceptor) = PAIRS[pair];
+        for (pair, (dialler, acceptor)) in PAIRS.into_iter().enumerate() {
             let closed = world.apps[dialler].closed || world.apps[acceptor].closed;
             moved |= !closed && world.connect(pair, false);
         }
