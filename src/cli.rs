@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use crate::chain;
 use crate::config::{self, LoadOptions, Loaded, Problems};
 use crate::run::{self, RunOptions};
+use crate::sockets;
 
 /// Exit code of a wrong configuration; clap uses the same for wrong usage.
 const WRONG: u8 = 2;
@@ -40,6 +41,15 @@ enum Command {
     Run(ConfigArgs),
     /// Read and check the configuration, and print its chains. Binds nothing.
     Check(ConfigArgs),
+    /// Ask a ROUTER, and print its answer.
+    ///
+    /// The parts of the answer go to standard output, a line each. Exit code 0 with an answer, 1
+    /// without one.
+    Request(sockets::RequestArgs),
+    /// Send one record to a ROUTER or DEALER, and wait until it is on its way.
+    Send(sockets::SendArgs),
+    /// Be a small ROUTER: print what arrives and answer requests.
+    Serve(sockets::ServeArgs),
     /// List the live lines of a running service.
     Lines(LinesArgs),
     /// Put load on a service, or be the peer behind it.
@@ -130,6 +140,9 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => start(&args.after(cli.config)),
         Some(Command::Check(args)) => check(&args.after(cli.config)),
         Some(Command::Lines(args)) => lines(args, cli.config),
+        Some(Command::Request(args)) => finish(sockets::request(&args)),
+        Some(Command::Send(args)) => finish(sockets::send(&args)),
+        Some(Command::Serve(args)) => finish(sockets::serve(&args)),
         Some(Command::Load { kind: Load::Tcp(args) }) => finish(crate::load::tcp::run(&args)),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man { command }) => manual(command.as_deref()),

@@ -12,7 +12,7 @@ use anyhow::Context;
 
 pub(crate) use lines::{SETTLE, fit, open_lines, resident_for_each};
 pub(crate) use load::{CONNECTING, connects, load, ping_p50, streams};
-pub(crate) use process::{Backends, Process, end_with_signals};
+pub(crate) use process::{Backends, Process, cpu_seconds_of, end_with_signals};
 pub(crate) use service::{Nodes, Ready, free_addresses, service, start_ready};
 pub(crate) use side::{Instead, Node, Side};
 pub(crate) use table::{Must, Row, render};

@@ -54,12 +54,7 @@ impl Process {
 
     /// Seconds of CPU, user and system, since it started.
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let stat = self.proc("stat")?;
-        // The name, in parentheses, may hold spaces.
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: Option<f64> =
-            fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<f64>().ok()).sum();
-        Ok(ticks.context("/proc/PID/stat is not as expected")? / TICKS)
+        cpu_seconds_of(self.child.id())
     }
 
     /// Resident bytes, by walking the pages: `VmRSS` is a sum of batched counters, wrong by up to some hundred KiB.
@@ -75,9 +70,23 @@ impl Process {
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<String> {
-        let path = format!("/proc/{}/{file}", self.child.id());
-        std::fs::read_to_string(&path).with_context(|| format!("can not read {path}"))
+        proc(self.child.id(), file)
     }
+}
+
+/// Seconds of CPU, user and system, of a process since it started.
+pub(crate) fn cpu_seconds_of(pid: u32) -> anyhow::Result<f64> {
+    let stat = proc(pid, "stat")?;
+    // The name, in parentheses, may hold spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: Option<f64> =
+        fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<f64>().ok()).sum();
+    Ok(ticks.context("/proc/PID/stat is not as expected")? / TICKS)
+}
+
+fn proc(pid: u32, file: &str) -> anyhow::Result<String> {
+    let path = format!("/proc/{pid}/{file}");
+    std::fs::read_to_string(&path).with_context(|| format!("can not read {path}"))
 }
 
 impl Drop for Process {

@@ -11,6 +11,7 @@ use crate::health::Health;
 use super::{AcceptError, ActorKind, DialResult, Metrics, Refused};
 
 mod mux;
+mod socket;
 mod strict;
 
 use strict::{Format, Page};
@@ -305,6 +306,8 @@ fn the_series_of_a_forgotten_node_go_away() {
         "ConnectionFisherServer",
         "MuxClient",
         "MuxServer",
+        "DealerSocket",
+        "RouterSocket",
     ] {
         let node = metrics.node(&name, type_name);
         assert!(Arc::ptr_eq(&node, &metrics.node(&name, type_name)));

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lineway_wire::zmp::Record;
 use lineway_wire::zmp::core::{CompletionId, Submit};
 use lineway_wire::zmp::outcome::RecvError;
+use lineway_wire::zmp::{Record, SocketKind};
 
 use super::error::{RecvIntoError, RequestError, SendError};
 use super::handle::{Socket, into_parts};
 use super::wait::On;
-use super::{SocketEnv, SocketOptions, Unstarted};
+use super::{SocketEnv, SocketOptions, Total, Unstarted};
 
 /// A socket that sends each record to a peer that it chooses by weight, and asks questions of
 /// ROUTERs.
@@ -35,7 +35,8 @@ impl Deref for Dealer {
 
 impl Dealer {
     /// A DEALER whose actor is still to be started, on whichever thread it is to live.
-    pub fn new(options: SocketOptions, total: Arc<super::Total>) -> (Self, Unstarted) {
+    pub fn new(mut options: SocketOptions, total: Arc<Total>) -> (Self, Unstarted) {
+        options.core.kind = SocketKind::Dealer;
         let (socket, unstarted) = Unstarted::new(options, total);
         (Self { socket }, unstarted)
     }

@@ -4,7 +4,7 @@ mod closing;
 mod listeners;
 mod remote;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) struct Engine {
     next_connection: u64,
     listeners: Listeners,
     remotes: Vec<Remote>,
-    connections: HashMap<ConnectionId, Live>,
+    connections: BTreeMap<ConnectionId, Live>,
     closing: Option<Closing>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -76,7 +76,7 @@ impl Engine {
             says: None,
             next_connection: 0,
             remotes: Vec::new(),
-            connections: HashMap::new(),
+            connections: BTreeMap::new(),
             closing: None,
             sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
         }

@@ -64,6 +64,16 @@ impl SocketOptions {
         }
     }
 
+    /// The defaults for a DEALER with a routing id of its own.
+    pub fn dealer() -> Self {
+        Self::new(SocketKind::Dealer, random_routing_id())
+    }
+
+    /// The defaults for a ROUTER with a routing id of its own.
+    pub fn router() -> Self {
+        Self::new(SocketKind::Router, random_routing_id())
+    }
+
     /// The times that may change while the socket lives.
     pub const fn timing(&self) -> Timing {
         Timing {

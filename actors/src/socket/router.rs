@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use lineway_wire::zmp::core::{self, CompletionId, Submit};
 use lineway_wire::zmp::outcome::{ConfigError, ConfigResult, ConnectError, Errno, RecvError};
-use lineway_wire::zmp::{Record, RoutingId};
+use lineway_wire::zmp::{Record, RoutingId, SocketKind};
 
 use super::error::{RecvIntoError, RequestError, SendError};
 use super::handle::{Socket, into_parts};
 use super::shared::State;
 use super::wait::{On, now};
-use super::{ReplyToken, SocketEnv, SocketOptions, Unstarted};
+use super::{ReplyToken, SocketEnv, SocketOptions, Total, Unstarted};
 
 /// A socket that names the peer of each record, and answers questions.
 ///
@@ -45,7 +45,8 @@ impl Deref for Router {
 
 impl Router {
     /// A ROUTER whose actor is still to be started, on whichever thread it is to live.
-    pub fn new(options: SocketOptions, total: Arc<super::Total>) -> (Self, Unstarted) {
+    pub fn new(mut options: SocketOptions, total: Arc<Total>) -> (Self, Unstarted) {
+        options.core.kind = SocketKind::Router;
         let (socket, unstarted) = Unstarted::new(options, total);
         (Self { socket }, unstarted)
     }

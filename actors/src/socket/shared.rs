@@ -186,6 +186,14 @@ impl State {
         self.waits.add(on, waker, limit)
     }
 
+    /// Lets a wait go on, until another limit.
+    pub(super) fn wait_on(&mut self, key: WaitKey, limit: Instant) {
+        if self.next_time().is_none_or(|next| limit < next) {
+            self.woken.extend(self.timer.clone());
+        }
+        self.waits.extend(key, limit);
+    }
+
     fn next_time(&self) -> Option<Instant> {
         let next = [self.core.next_deadline(), self.waits.next_limit()];
         next.into_iter().flatten().min()

@@ -85,6 +85,17 @@ impl Waits {
         }
     }
 
+    /// Waits on, until another limit.
+    pub(super) fn extend(&mut self, key: WaitKey, limit: Instant) {
+        if let Some(wait) = self.waits.get_mut(key) {
+            if let Some(old) = wait.limit.replace(limit) {
+                self.limits.remove(&(old, key));
+            }
+            wait.over = false;
+            self.limits.insert((limit, key));
+        }
+    }
+
     /// True when its time is over.
     pub(super) fn is_over(&self, key: WaitKey, now: Instant) -> bool {
         let over = |wait: &Wait| wait.over || wait.limit.is_some_and(|limit| limit <= now);
@@ -122,13 +133,12 @@ impl Waits {
 
     /// Takes the wakers of those that wait for one of the levels that are there (D-P4).
     pub(super) fn take_levels(&mut self, now: Readiness, wakers: &mut Wakers) {
-        for (on, keys) in &self.by_cause {
-            if let On::Levels { input, output, completion } = *on
-                && (input && now.input || output && now.output || completion && now.completion)
-            {
-                for key in keys {
-                    wakers.extend(self.waits.get_mut(*key).and_then(|wait| wait.waker.take()));
-                }
+        // Every set of levels that somebody can wait for, in a fixed order.
+        for set in 1..8_u8 {
+            let wanted = |level: u8| set & level != 0;
+            let [input, output, completion] = [1, 2, 4].map(wanted);
+            if input && now.input || output && now.output || completion && now.completion {
+                self.take(On::Levels { input, output, completion }, wakers);
             }
         }
     }

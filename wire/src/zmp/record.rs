@@ -104,6 +104,32 @@ impl RoutingId {
     }
 }
 
+/// A text is no routing id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a routing id has 1 to 255 bytes: text, or \"hex:\" with pairs of hexadecimal digits")]
+pub struct WrongRoutingId;
+
+impl std::str::FromStr for RoutingId {
+    type Err = WrongRoutingId;
+
+    /// The bytes of the text; behind `hex:`, pairs of hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, WrongRoutingId> {
+        let bytes = match text.strip_prefix("hex:") {
+            Some(digits) => unhex(digits).ok_or(WrongRoutingId)?,
+            None => text.as_bytes().to_vec(),
+        };
+        Self::new(bytes).ok_or(WrongRoutingId)
+    }
+}
+
+/// The bytes of pairs of hexadecimal digits.
+fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
+    (digits.len() % 2 == 0).then(|| digits.chunks_exact(2).map(byte).collect())?
+}
+
 impl std::fmt::Debug for RoutingId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "\"{}\"", self.0.escape_ascii())

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join;
 use lineway_wire::zmp::broker::BrokerSettings;
+use lineway_wire::zmp::core::FlowState;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
@@ -102,6 +103,12 @@ impl Keeper {
             live.begin().await;
         }
         let Handle::Router(router) = self.router.handle() else { return };
+        // Who answered before may have asked the clients to pause, and is gone.
+        router.shared().with(|core| {
+            if core.receive_flow_state().is_some() {
+                core.set_receive_flow_state(now(), FlowState::Running);
+            }
+        });
         let with = match (self.dealer.as_ref().map(Live::handle), &self.spec.router.settings) {
             (Some(Handle::Dealer(dealer)), NodeSettings::RouterSocket(settings)) => {
                 let data_envelope = settings.data_envelope;

@@ -74,16 +74,17 @@ fn dealer_d_n2_a_call_is_pinned_to_one_endpoint_across_reconnects() {
     rig.fill(None);
     let call = rig.wait(None, Submit::Send);
     rig.wakes();
-    rig.write(second);
-    assert!(!rig.wakes().contains(&Wake::Waiter(call)), "A is preferred, and was pinned");
+    rig.write(first);
+    let woken = rig.wakes().contains(&Wake::Waiter(call));
+    assert!(!woken, "A was full first, so that B is preferred, and was pinned");
     waits(rig.again(call));
-    rig.detach(first);
+    rig.detach(second);
     waits(rig.again(call));
-    let first = rig.dial(Router, "A", a);
+    let second = rig.dial(Router, "B", b);
     assert!(rig.wakes().contains(&Wake::Waiter(call)));
     assert_eq!(done(rig.again(call)), None);
-    assert_eq!(texts(&rig.write(first)).len(), 1);
-    assert_eq!(texts(&rig.write(second)).len(), 0);
+    assert_eq!(texts(&rig.write(second)).len(), 1);
+    assert_eq!(texts(&rig.write(first)).len(), 0);
 }
 
 #[test]
@@ -134,12 +135,12 @@ fn dealer_d_n2_the_pinned_one_is_charged_its_turn() {
     let (first, second) = (rig.accept(Router, "A"), rig.accept(Router, "B"));
     rig.fill(None);
     let call = rig.wait(None, Submit::Send);
-    rig.write(second);
     rig.write(first);
+    rig.write(second);
     assert_eq!(done(rig.again(call)), None);
-    assert_eq!(rig.write(first).len(), 1);
+    assert_eq!(rig.write(second).len(), 1);
     rig.send(None, hundred()).expect("room");
-    assert_eq!(rig.write(second).len(), 1, "A had its turn");
+    assert_eq!(rig.write(first).len(), 1, "B had its turn");
 }
 
 #[test]
