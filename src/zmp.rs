@@ -20,13 +20,13 @@ pub use lineway_actors::socket::{
     SendError, Socket, SocketOptions, Timing,
 };
 pub use lineway_wire::zmp::core::{
-    Completion, CompletionId, DuplicatePolicy, FlowState, Outcome, Readiness, ReplyId, Weight,
+    Completion, CompletionId, ConnectionId, DuplicatePolicy, FlowState, Outcome, Readiness, Rejection, ReplyId, Weight,
 };
 pub use lineway_wire::zmp::outcome::{
     BindError, BindResult, CloseError, CloseResult, ConfigError, ConfigResult, ConnectError,
     ConnectResult, Errno, RecvError, RecvResult, RequestResult, SubmitError, SubmitResult,
 };
-pub use lineway_wire::zmp::{Record, RoutingId, SocketKind, monitor, status};
+pub use lineway_wire::zmp::{Lane, Record, RoutingId, SocketKind, monitor, status};
 
 use lineway_actors::socket::{Inproc, SocketEnv, Total, Unstarted};
 

@@ -83,7 +83,7 @@ struct Socket<'a> {
     wait_tokens: u64,
     replies_owed: usize,
     /// What joins it with a `DealerSocket`, or echoes; of a `RouterSocket`.
-    answers: Option<Answers>,
+    answers: Option<Answering>,
     status: Snapshot,
     peers_total: usize,
     peers: Vec<Peer>,
@@ -112,7 +112,7 @@ struct Kinds {
 }
 
 #[derive(Serialize)]
-struct Answers {
+struct Answering {
     held_requests: usize,
     held_data: usize,
     in_flight: usize,
@@ -254,8 +254,8 @@ fn queued(status: &Status) -> Both<u64> {
     Both { out: all(&status.send), inward: all(&status.receive) }
 }
 
-fn answers(status: &broker::Status) -> Answers {
-    Answers {
+fn answers(status: &broker::Status) -> Answering {
+    Answering {
         held_requests: status.held_requests,
         held_data: status.held_data,
         in_flight: status.in_flight,

@@ -1,6 +1,6 @@
 //! The start of a run: workers, sockets, names, admin interface.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
@@ -17,10 +17,13 @@ use lineway_actors::net::KernelNetwork;
 use lineway_actors::net::bind::BindError;
 use lineway_actors::registry::Registry;
 use lineway_actors::service::{Service, StartCause, StartError};
-use lineway_actors::settings::{DnsSettings, Host, NodeSettings, Plan};
+use lineway_actors::settings::{
+    DnsSettings, DomainStrategy, Host, MessageSettings, NodeSettings, Plan,
+};
 use lineway_actors::socket::{Inproc, Total};
 use lineway_actors::supervisor;
 use lineway_actors::wire::dial::Families;
+use lineway_actors::wire::zmp::endpoint::Endpoint;
 use lineway_actors::worker::{Board, Worker, WorkerActor, WorkerHandle};
 
 use super::{Running, ShownPlan, main_thread};
@@ -138,6 +141,9 @@ fn inherited_sockets() -> Vec<TcpListener> {
 pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
     let names = Resolver::new(&plan.service.dns);
     let asked = plan.nodes.iter().flat_map(|node| {
+        if let Some(messages) = node.settings.messages() {
+            return names_of_sockets(&node.name, messages);
+        }
         let NodeSettings::TcpConnector(settings) = &node.settings else {
             return Vec::new();
         };
@@ -166,6 +172,24 @@ pub(super) async fn resolve_names(plan: &Plan) -> Result<(), Vec<StartError>> {
     });
     let errors: Vec<_> = join_all(answers).await.into_iter().flatten().collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// A name to look up: whose it is, in which setting, and in which families of addresses.
+type Asked = (Arc<str>, &'static str, Arc<str>, Families);
+
+/// The host names among the endpoints of a message socket.
+fn names_of_sockets(node: &Arc<str>, messages: &MessageSettings) -> Vec<Asked> {
+    let both = [("bind", &messages.bind), ("connect", &messages.connect)];
+    let names = both.into_iter().flat_map(|(setting, endpoints)| {
+        endpoints.iter().filter_map(move |endpoint| match endpoint {
+            Endpoint::Tcp { host, .. } if &**host != "*" && host.parse::<IpAddr>().is_err() => {
+                Some((setting, Arc::from(host.trim_end_matches('.').to_ascii_lowercase())))
+            }
+            _ => None,
+        })
+    });
+    let wanted = Families::from(DomainStrategy::PreferIpv6);
+    names.map(|(setting, name)| (Arc::clone(node), setting, name, wanted)).collect()
 }
 
 /// All errors of a start, a line each.

@@ -9,48 +9,48 @@ use crate::common::PATIENCE;
 use crate::common::peers::careful;
 
 /// Socket types of a HELLO.
-pub const DEALER: u8 = 5;
-pub const ROUTER: u8 = 6;
+pub(crate) const DEALER: u8 = 5;
+pub(crate) const ROUTER: u8 = 6;
 
 /// Kinds of a frame.
-pub const DATA: u8 = 0;
-pub const REQUEST: u8 = 1;
-pub const REPLY: u8 = 2;
-pub const ERROR_REPLY: u8 = 3;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const REQUEST: u8 = 1;
+pub(crate) const REPLY: u8 = 2;
+pub(crate) const ERROR_REPLY: u8 = 3;
 
 /// Flags of a frame.
-pub const MORE: u8 = 1;
-pub const CONTROL: u8 = 2;
+pub(crate) const MORE: u8 = 1;
+pub(crate) const CONTROL: u8 = 2;
 
 /// A frame as it stood on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    pub flags: u8,
-    pub kind: u8,
+pub(crate) struct Frame {
+    pub(crate) flags: u8,
+    pub(crate) kind: u8,
     /// With kinds 1, 2 and 3.
-    pub sequence: Option<u64>,
-    pub body: Vec<u8>,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// A record, put together again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    pub kind: u8,
-    pub sequence: Option<u64>,
-    pub parts: Vec<Vec<u8>>,
+pub(crate) struct Record {
+    pub(crate) kind: u8,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) parts: Vec<Vec<u8>>,
 }
 
 impl Record {
     /// The bytes of its only part.
     #[track_caller]
-    pub fn single(&self) -> &[u8] {
+    pub(crate) fn single(&self) -> &[u8] {
         assert_eq!(self.parts.len(), 1, "{self:?}");
         &self.parts[0]
     }
 }
 
 /// The bytes of a frame.
-pub fn frame(flags: u8, kind: u8, sequence: Option<u64>, body: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(flags: u8, kind: u8, sequence: Option<u64>, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x5a, 1, flags, kind];
     bytes.extend(u32::try_from(body.len()).expect("a small body").to_be_bytes());
     if let Some(sequence) = sequence {
@@ -61,7 +61,7 @@ pub fn frame(flags: u8, kind: u8, sequence: Option<u64>, body: &[u8]) -> Vec<u8>
 }
 
 /// The bytes of a whole record.
-pub fn record(kind: u8, sequence: Option<u64>, parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn record(kind: u8, sequence: Option<u64>, parts: &[&[u8]]) -> Vec<u8> {
     let last = parts.len() - 1;
     let each = parts.iter().enumerate().map(|(at, part)| {
         let more = if at < last { MORE } else { 0 };
@@ -71,12 +71,12 @@ pub fn record(kind: u8, sequence: Option<u64>, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The bytes of a control frame.
-pub fn control(body: &[u8]) -> Vec<u8> {
+pub(crate) fn control(body: &[u8]) -> Vec<u8> {
     frame(CONTROL, DATA, None, body)
 }
 
 /// A HELLO.
-pub fn hello(kind: u8, id: &[u8]) -> Vec<u8> {
+pub(crate) fn hello(kind: u8, id: &[u8]) -> Vec<u8> {
     let length = u8::try_from(id.len()).expect("at most 255 bytes");
     control(&[&[1, kind, length][..], id].concat())
 }
@@ -91,22 +91,22 @@ fn property(name: &str, value: &[u8]) -> Vec<u8> {
 
 /// What a READY says.
 #[derive(Clone, Debug)]
-pub struct Ready {
-    pub kind: u8,
-    pub id: Vec<u8>,
-    pub most: u64,
-    pub lanes: u8,
-    pub lane: u8,
+pub(crate) struct Ready {
+    pub(crate) kind: u8,
+    pub(crate) id: Vec<u8>,
+    pub(crate) most: u64,
+    pub(crate) lanes: u8,
+    pub(crate) lane: u8,
 }
 
 impl Ready {
     /// One lane, no limit.
-    pub fn new(kind: u8, id: &[u8]) -> Self {
+    pub(crate) fn new(kind: u8, id: &[u8]) -> Self {
         Self { kind, id: id.to_vec(), most: 0, lanes: 1, lane: 0 }
     }
 
     /// Its bytes.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let name = if self.kind == DEALER { "DEALER" } else { "ROUTER" };
         let mut body = vec![4];
         body.extend(property("Socket-Type", name.as_bytes()));
@@ -119,46 +119,46 @@ impl Ready {
 }
 
 /// WEIGHT.
-pub fn weight(weight: u32) -> Vec<u8> {
+pub(crate) fn weight(weight: u32) -> Vec<u8> {
     control(&[b"WEIGHT", &weight.to_be_bytes()[..]].concat())
 }
 
 /// FLOWSTATE.
-pub fn flow_state(paused: bool, epoch: u64) -> Vec<u8> {
+pub(crate) fn flow_state(paused: bool, epoch: u64) -> Vec<u8> {
     control(&[b"FLOWSTATE", &[1, u8::from(paused)][..], &epoch.to_be_bytes()[..]].concat())
 }
 
 /// One connection of a raw peer.
-pub struct Peer {
-    pub stream: TcpStream,
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
     read: Vec<u8>,
     /// Control frames that came between records.
-    pub controls: Vec<Frame>,
+    pub(crate) controls: Vec<Frame>,
     /// Bytes of the wire that were read, in order.
-    pub seen: Vec<u8>,
+    pub(crate) seen: Vec<u8>,
 }
 
 impl Peer {
     /// A connection on which nothing was said.
-    pub fn of(stream: TcpStream) -> Self {
+    pub(crate) fn of(stream: TcpStream) -> Self {
         Self { stream: careful(stream), read: Vec::new(), controls: Vec::new(), seen: Vec::new() }
     }
 
     /// Connects, without a word.
     #[track_caller]
-    pub fn dial(to: SocketAddr) -> Self {
+    pub(crate) fn dial(to: SocketAddr) -> Self {
         Self::of(TcpStream::connect(to).expect("it listens"))
     }
 
     /// Connects and shakes hands as this kind of socket, with one lane.
     #[track_caller]
-    pub fn connect(to: SocketAddr, kind: u8, id: &[u8]) -> Self {
+    pub(crate) fn connect(to: SocketAddr, kind: u8, id: &[u8]) -> Self {
         Self::connect_with(to, &Ready::new(kind, id))
     }
 
     /// Connects and shakes hands with this READY.
     #[track_caller]
-    pub fn connect_with(to: SocketAddr, ready: &Ready) -> Self {
+    pub(crate) fn connect_with(to: SocketAddr, ready: &Ready) -> Self {
         let mut peer = Self::dial(to);
         peer.send(&hello(ready.kind, &ready.id));
         peer.expect_hello();
@@ -169,7 +169,7 @@ impl Peer {
 
     /// Takes the next connection of a listener and shakes hands; also gives the lane asked for.
     #[track_caller]
-    pub fn accept(listener: &TcpListener, kind: u8, id: &[u8]) -> Self {
+    pub(crate) fn accept(listener: &TcpListener, kind: u8, id: &[u8]) -> Self {
         let mut peer = Self::of(accept(listener));
         peer.send(&hello(kind, id));
         peer.expect_hello();
@@ -181,36 +181,36 @@ impl Peer {
 
     /// Sends bytes.
     #[track_caller]
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("it takes them");
     }
 
     /// Sends bytes that may find a closed connection.
-    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
 
     /// Sends a record without a sequence.
     #[track_caller]
-    pub fn data(&mut self, parts: &[&[u8]]) {
+    pub(crate) fn data(&mut self, parts: &[&[u8]]) {
         self.send(&record(DATA, None, parts));
     }
 
     /// Sends a REQUEST.
     #[track_caller]
-    pub fn request(&mut self, sequence: u64, parts: &[&[u8]]) {
+    pub(crate) fn request(&mut self, sequence: u64, parts: &[&[u8]]) {
         self.send(&record(REQUEST, Some(sequence), parts));
     }
 
     /// Sends a REPLY.
     #[track_caller]
-    pub fn reply(&mut self, sequence: u64, parts: &[&[u8]]) {
+    pub(crate) fn reply(&mut self, sequence: u64, parts: &[&[u8]]) {
         self.send(&record(REPLY, Some(sequence), parts));
     }
 
     /// The next HELLO: socket type and id.
     #[track_caller]
-    pub fn expect_hello(&mut self) -> (u8, Vec<u8>) {
+    pub(crate) fn expect_hello(&mut self) -> (u8, Vec<u8>) {
         let frame = self.frame();
         assert_eq!((frame.flags, frame.kind, frame.body[0]), (CONTROL, 0, 1), "{frame:?}");
         assert_eq!(frame.body.len(), 3 + usize::from(frame.body[2]), "{frame:?}");
@@ -219,7 +219,7 @@ impl Peer {
 
     /// The next READY: lane count and lane.
     #[track_caller]
-    pub fn expect_ready(&mut self) -> (u8, u8) {
+    pub(crate) fn expect_ready(&mut self) -> (u8, u8) {
         let properties = self.expect_properties();
         let byte = |name: &str| {
             let of = properties.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
@@ -232,7 +232,7 @@ impl Peer {
 
     /// The properties of the next READY.
     #[track_caller]
-    pub fn expect_properties(&mut self) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn expect_properties(&mut self) -> Vec<(String, Vec<u8>)> {
         let frame = self.frame();
         assert_eq!((frame.flags, frame.kind, frame.body[0]), (CONTROL, 0, 4), "{frame:?}");
         let mut rest = &frame.body[1..];
@@ -250,13 +250,13 @@ impl Peer {
 
     /// The next frame.
     #[track_caller]
-    pub fn frame(&mut self) -> Frame {
+    pub(crate) fn frame(&mut self) -> Frame {
         self.frame_within(PATIENCE).expect("a frame comes")
     }
 
     /// The next frame, if it comes in time; `None` also at the end of the stream.
     #[track_caller]
-    pub fn frame_within(&mut self, limit: Duration) -> Option<Frame> {
+    pub(crate) fn frame_within(&mut self, limit: Duration) -> Option<Frame> {
         let until = Instant::now() + limit;
         loop {
             if let Some(frame) = self.take_frame() {
@@ -309,15 +309,29 @@ impl Peer {
         }
     }
 
+    /// Takes this much from the system, without looking at it.
+    #[track_caller]
+    pub(crate) fn read_at_least(&mut self, length: usize) {
+        let until = Instant::now() + PATIENCE;
+        while self.read.len() < length {
+            assert!(self.read_more(until), "the bytes come");
+        }
+    }
+
+    /// Takes bytes that were read.
+    pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
+        self.read.drain(..length).collect()
+    }
+
     /// The next record; control frames before it go to `controls`.
     #[track_caller]
-    pub fn record(&mut self) -> Record {
+    pub(crate) fn record(&mut self) -> Record {
         self.record_within(PATIENCE).expect("a record comes")
     }
 
     /// The next record, if it comes in time.
     #[track_caller]
-    pub fn record_within(&mut self, limit: Duration) -> Option<Record> {
+    pub(crate) fn record_within(&mut self, limit: Duration) -> Option<Record> {
         let first = loop {
             let frame = self.frame_within(limit)?;
             if frame.flags & CONTROL == 0 {
@@ -340,7 +354,7 @@ impl Peer {
 
     /// The next control frame that is no part of the handshake.
     #[track_caller]
-    pub fn control(&mut self) -> Vec<u8> {
+    pub(crate) fn control(&mut self) -> Vec<u8> {
         let frame = self.frame();
         assert_eq!(frame.flags, CONTROL, "{frame:?}");
         frame.body
@@ -348,14 +362,14 @@ impl Peer {
 
     /// Nothing comes for so long; the connection stays.
     #[track_caller]
-    pub fn silent(&mut self, time: Duration) {
+    pub(crate) fn silent(&mut self, time: Duration) {
         let frame = self.frame_within(time);
         assert_eq!(frame, None);
         assert!(!self.is_closed(), "the connection ended");
     }
 
     /// True when the peer has ended the stream; reads nothing else away.
-    pub fn is_closed(&mut self) -> bool {
+    pub(crate) fn is_closed(&mut self) -> bool {
         self.stream.set_nonblocking(true).expect("an option");
         let peeked = self.stream.peek(&mut [0]);
         self.stream.set_nonblocking(false).expect("an option");
@@ -367,13 +381,13 @@ impl Peer {
 
     /// Waits for the end of the stream; gives the codes of the ERROR frames before it.
     #[track_caller]
-    pub fn end(&mut self) -> Vec<u8> {
+    pub(crate) fn end(&mut self) -> Vec<u8> {
         self.end_within(PATIENCE)
     }
 
     /// The same, in time.
     #[track_caller]
-    pub fn end_within(&mut self, limit: Duration) -> Vec<u8> {
+    pub(crate) fn end_within(&mut self, limit: Duration) -> Vec<u8> {
         let until = Instant::now() + limit;
         while self.read_more(until) {}
         assert!(Instant::now() < until, "the connection did not end within {limit:?}");
@@ -391,7 +405,7 @@ impl Peer {
 
 /// The next connection, in time.
 #[track_caller]
-pub fn accept(listener: &TcpListener) -> TcpStream {
+pub(crate) fn accept(listener: &TcpListener) -> TcpStream {
     let mut accepted = None;
     listener.set_nonblocking(true).expect("an option");
     crate::common::until("a connection", || {
@@ -404,7 +418,7 @@ pub fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 /// A listener for a raw peer, and its endpoint.
-pub fn listen() -> (TcpListener, String) {
+pub(crate) fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("tcp://{}", listener.local_addr().expect("an address"));
     (listener, endpoint)

@@ -4,7 +4,7 @@ mod closing;
 mod listeners;
 mod remote;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) struct Engine {
     next_connection: u64,
     listeners: Listeners,
     remotes: Vec<Remote>,
-    connections: HashMap<ConnectionId, Live>,
+    connections: BTreeMap<ConnectionId, Live>,
     closing: Option<Closing>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -76,7 +76,7 @@ impl Engine {
             says: None,
             next_connection: 0,
             remotes: Vec::new(),
-            connections: HashMap::new(),
+            connections: BTreeMap::new(),
             closing: None,
             sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
         }
@@ -212,7 +212,8 @@ impl Engine {
                     Step::Waits => break,
                     Step::Delayed => self.report(event(EventKind::ConnectDelayed, 0)),
                     Step::Failed { error, other } => {
-                        tracing::debug!(endpoint = %self.remotes[at].name, %error, "connect failed");
+                        let endpoint = &self.remotes[at].name;
+                        tracing::debug!(%endpoint, %error, "connect failed");
                         self.report(event(EventKind::Closed, 0));
                         self.end(other, Disconnected::Unknown);
                         self.again(at, now);

@@ -153,7 +153,7 @@ impl Shared {
     }
 
     /// The socket takes nothing more; what waits learns it. What is queued is still written.
-    pub(super) fn close(&self, now: Instant) {
+    pub(crate) fn close(&self, now: Instant) {
         self.step(|state| {
             if !std::mem::replace(&mut state.closed, true) {
                 state.core.close(now);
@@ -184,6 +184,14 @@ impl State {
             self.woken.extend(self.timer.clone());
         }
         self.waits.add(on, waker, limit)
+    }
+
+    /// Lets a wait go on, until another limit.
+    pub(super) fn wait_on(&mut self, key: WaitKey, limit: Instant) {
+        if self.next_time().is_none_or(|next| limit < next) {
+            self.woken.extend(self.timer.clone());
+        }
+        self.waits.extend(key, limit);
     }
 
     fn next_time(&self) -> Option<Instant> {

@@ -12,7 +12,7 @@ use lineway_wire::zmp::{Record, RoutingId};
 
 use super::error::{RequestError, SendError, TERMINATED};
 use super::handle::Socket;
-use super::shared::Shared;
+use super::shared::{Shared, State};
 use super::wait::{On, WaitKey, Waiting, now};
 
 impl Socket {
@@ -37,7 +37,8 @@ impl Socket {
         submit: Submit,
     ) -> Result<Submitted, SendError> {
         let mut record = Some(record);
-        let mut admission = Admission { shared: &self.shared, wait: None };
+        let mut admission =
+            Admission { shared: &self.shared, wait: None, endless: false, linkless: None };
         poll_fn(|cx| admission.poll(cx, target, submit, &mut record)).await
     }
 
@@ -68,11 +69,20 @@ impl Socket {
     }
 }
 
+/// How long a call that waits for ever waits for an id that has no link.
+const WITHOUT_LINK: Duration = Duration::from_secs(1);
+
+/// How often such a call looks whether its id has one.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// One call that waits for the admission of its record. Dropped, it leaves nothing behind: its
 /// record was taken whole, or not at all.
 struct Admission<'a> {
     shared: &'a Shared,
     wait: Option<(WaiterId, WaitKey)>,
+    endless: bool,
+    /// The id that an endless call waits for was last seen without a link.
+    linkless: Option<Instant>,
 }
 
 impl Admission<'_> {
@@ -87,15 +97,17 @@ impl Admission<'_> {
             unreachable!("a future that is over is not polled again");
         };
         let now = now();
-        let wait = &mut self.wait;
-        self.shared.step(|state| {
-            let attempt = match *wait {
+        let shared = self.shared;
+        shared.step(|state| {
+            let attempt = match self.wait {
                 None => {
                     let (attempt, waiter) = state.core.begin(now, target, record, submit, 0);
                     if let Some(waiter) = waiter {
-                        let limit = limit(now, state.timing.send_timeout);
-                        let key = state.wait(On::Waiter(waiter), cx.waker(), limit);
-                        *wait = Some((waiter, key));
+                        let timeout = state.timing.send_timeout;
+                        self.endless = timeout.is_none() && target.is_some();
+                        let first = if self.endless { Some(LOOK) } else { timeout };
+                        let key = state.wait(On::Waiter(waiter), cx.waker(), limit(now, first));
+                        self.wait = Some((waiter, key));
                     }
                     attempt
                 }
@@ -104,24 +116,48 @@ impl Admission<'_> {
                     state.core.again(now, waiter, record)
                 }
             };
-            let result = match (attempt, *wait) {
+            let result = match (attempt, self.wait) {
                 (Attempt::Done(submitted), _) => Ok(submitted),
                 (Attempt::Failed(refused), _) => Err(Box::new(refused).into()),
                 (Attempt::Waits(record), Some((waiter, key))) => {
-                    if state.waits.is_over(key, now) {
-                        Err(SendError::new(record, state.core.give_up(waiter)))
-                    } else {
+                    if !self.is_over(state, key, target, now) {
                         *slot = Some(record);
                         return Poll::Pending;
                     }
+                    Err(SendError::new(record, state.core.give_up(waiter)))
                 }
                 (Attempt::Waits(record), None) => Err(SendError::new(record, TERMINATED)),
             };
-            if let Some((_, key)) = wait.take() {
+            if let Some((_, key)) = self.wait.take() {
                 state.waits.remove(key);
             }
             Poll::Ready(result)
         })
+    }
+
+    fn is_over(
+        &mut self,
+        state: &mut State,
+        key: WaitKey,
+        target: Target<'_>,
+        now: Instant,
+    ) -> bool {
+        let over = state.waits.is_over(key, now);
+        if !self.endless {
+            return over;
+        }
+        if target.is_some_and(|id| state.core.has_link(id)) {
+            self.linkless = None;
+        } else {
+            let since = *self.linkless.get_or_insert(now);
+            if now.saturating_duration_since(since) >= WITHOUT_LINK {
+                return true;
+            }
+        }
+        if over {
+            state.wait_on(key, now + LOOK);
+        }
+        false
     }
 }
 
@@ -152,7 +188,7 @@ impl<'a> Claim<'a> {
     pub(super) async fn completion(mut self) -> Option<Completion> {
         let id = self.id;
         let mut waiting = Waiting::new(self.shared, On::Completion(id), |_| None);
-        let take = |state: &mut super::shared::State| state.core.claimed(id);
+        let take = |state: &mut State| state.core.claimed(id);
         let completion = poll_fn(|cx| waiting.poll(cx, take)).await.ok();
         self.taken = completion.is_some();
         completion

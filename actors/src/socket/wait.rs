@@ -57,7 +57,7 @@ pub(super) type WaitKey = usize;
 /// is removed: one that was woken and does not look takes nothing from another.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    waits: Slab<Wait>,
+    entries: Slab<Wait>,
     by_cause: HashMap<On, SmallVec<[WaitKey; 1]>>,
     limits: BTreeSet<(Instant, WaitKey)>,
     levels: usize,
@@ -66,7 +66,7 @@ pub(super) struct Waits {
 impl Waits {
     /// Begins to wait, until `limit` at most.
     pub(super) fn add(&mut self, on: On, waker: &Waker, limit: Option<Instant>) -> WaitKey {
-        let key = self.waits.insert(Wait { on, waker: Some(waker.clone()), limit, over: false });
+        let key = self.entries.insert(Wait { on, waker: Some(waker.clone()), limit, over: false });
         self.by_cause.entry(on).or_default().push(key);
         if let Some(limit) = limit {
             self.limits.insert((limit, key));
@@ -77,7 +77,7 @@ impl Waits {
 
     /// Waits on, with this waker.
     pub(super) fn again(&mut self, key: WaitKey, waker: &Waker) {
-        if let Some(wait) = self.waits.get_mut(key) {
+        if let Some(wait) = self.entries.get_mut(key) {
             match &wait.waker {
                 Some(known) if known.will_wake(waker) => {}
                 _ => wait.waker = Some(waker.clone()),
@@ -85,15 +85,26 @@ impl Waits {
         }
     }
 
+    /// Waits on, until another limit.
+    pub(super) fn extend(&mut self, key: WaitKey, limit: Instant) {
+        if let Some(wait) = self.entries.get_mut(key) {
+            if let Some(old) = wait.limit.replace(limit) {
+                self.limits.remove(&(old, key));
+            }
+            wait.over = false;
+            self.limits.insert((limit, key));
+        }
+    }
+
     /// True when its time is over.
     pub(super) fn is_over(&self, key: WaitKey, now: Instant) -> bool {
         let over = |wait: &Wait| wait.over || wait.limit.is_some_and(|limit| limit <= now);
-        self.waits.get(key).is_some_and(over)
+        self.entries.get(key).is_some_and(over)
     }
 
     /// Nobody waits any more.
     pub(super) fn remove(&mut self, key: WaitKey) {
-        let Some(wait) = self.waits.try_remove(key) else {
+        let Some(wait) = self.entries.try_remove(key) else {
             return;
         };
         if let Some(keys) = self.by_cause.get_mut(&wait.on) {
@@ -111,7 +122,7 @@ impl Waits {
     /// Takes the wakers of those that wait for this.
     pub(super) fn take(&mut self, on: On, wakers: &mut Wakers) {
         for key in self.by_cause.get(&on).into_iter().flatten() {
-            wakers.extend(self.waits.get_mut(*key).and_then(|wait| wait.waker.take()));
+            wakers.extend(self.entries.get_mut(*key).and_then(|wait| wait.waker.take()));
         }
     }
 
@@ -122,13 +133,12 @@ impl Waits {
 
     /// Takes the wakers of those that wait for one of the levels that are there (D-P4).
     pub(super) fn take_levels(&mut self, now: Readiness, wakers: &mut Wakers) {
-        for (on, keys) in &self.by_cause {
-            if let On::Levels { input, output, completion } = *on
-                && (input && now.input || output && now.output || completion && now.completion)
-            {
-                for key in keys {
-                    wakers.extend(self.waits.get_mut(*key).and_then(|wait| wait.waker.take()));
-                }
+        // Every set of levels that somebody can wait for, in a fixed order.
+        for set in 1..8_u8 {
+            let wanted = |level: u8| set & level != 0;
+            let [input, output, completion] = [1, 2, 4].map(wanted);
+            if input && now.input || output && now.output || completion && now.completion {
+                self.take(On::Levels { input, output, completion }, wakers);
             }
         }
     }
@@ -139,7 +149,7 @@ impl Waits {
             && limit <= now
         {
             self.limits.remove(&(limit, key));
-            if let Some(wait) = self.waits.get_mut(key) {
+            if let Some(wait) = self.entries.get_mut(key) {
                 wait.over = true;
                 wait.limit = None;
                 wakers.extend(wait.waker.take());
@@ -154,7 +164,7 @@ impl Waits {
 
     /// Takes every waker: the socket has ended.
     pub(super) fn take_all(&mut self, wakers: &mut Wakers) {
-        wakers.extend(self.waits.iter_mut().filter_map(|(_, wait)| wait.waker.take()));
+        wakers.extend(self.entries.iter_mut().filter_map(|(_, wait)| wait.waker.take()));
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join;
 use lineway_wire::zmp::broker::BrokerSettings;
+use lineway_wire::zmp::core::FlowState;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
@@ -21,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What a chain is told.
 pub(super) enum Command {
     /// It has these parts from now on, once what it has taken is answered.
-    Replace(Spec, Parts),
+    Replace(Box<(Spec, Parts)>),
     /// It is over: what was taken is answered for so long.
     Stop(Duration, oneshot::Sender<()>),
 }
@@ -77,7 +78,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 command = told.recv() => match command {
-                    Some(Command::Replace(spec, parts)) => self.replace(spec, parts).await,
+                    Some(Command::Replace(with)) => self.replace(with.0, with.1).await,
                     Some(Command::Stop(patience, done)) => {
                         self.stop(patience).await;
                         let _ = done.send(());
@@ -102,6 +103,12 @@ impl Keeper {
             live.begin().await;
         }
         let Handle::Router(router) = self.router.handle() else { return };
+        // Who answered before may have asked the clients to pause, and is gone.
+        router.shared().with(|core| {
+            if core.receive_flow_state().is_some() {
+                core.set_receive_flow_state(now(), FlowState::Running);
+            }
+        });
         let with = match (self.dealer.as_ref().map(Live::handle), &self.spec.router.settings) {
             (Some(Handle::Dealer(dealer)), NodeSettings::RouterSocket(settings)) => {
                 let data_envelope = settings.data_envelope;

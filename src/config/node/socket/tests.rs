@@ -138,3 +138,31 @@ fn a_time_without_end_is_minus_one() {
     let defaults = MessageSettings::default();
     assert_eq!(defaults.send_timeout.map(lineway_wire::units::Millis::get), Some(1000));
 }
+
+#[test]
+fn the_page_has_every_setting_with_its_default() {
+    const PAGE: &str = include_str!("../../../../docs/nodes/sockets.md");
+    let row = |name: &str| {
+        let begin = format!("| `{name}` |");
+        let row = PAGE.lines().find(|line| line.starts_with(&begin)).expect(name);
+        row.split('|').map(str::trim).collect::<Vec<_>>()
+    };
+    let names = |kind| {
+        let all = crate::config::node::setting_names();
+        all.into_iter().find(|(name, _)| *name == kind).unwrap().1
+    };
+    let [of_dealer, of_router] = [names("DealerSocket"), names("RouterSocket")];
+    assert!(of_dealer.iter().all(|name| of_router.contains(name)));
+    for name in of_router {
+        let of = if of_dealer.contains(&name) { "both" } else { "router" };
+        assert_eq!(row(name)[2], of, "{name}");
+        // Written as the page has it, a default changes nothing.
+        let default = row(name)[3];
+        let written = match default {
+            "none" | "random" => continue,
+            "reject" => format!("{default:?}"),
+            _ => default.to_owned(),
+        };
+        assert_eq!(router(&format!("{BIND}{name} = {written}")), router(BIND), "{name}");
+    }
+}

@@ -238,7 +238,10 @@ impl Core {
                 let writable = self.refresh(key);
                 let flags = if writable { SEND_FLOW_WRITABLE } else { 0 };
                 self.tell(key, EventKind::SendFlowResumed, epoch.get(), flags);
-                self.edge(key);
+                // With weight 0 it is nobody's target (D-W1).
+                if self.links.get(key).is_some_and(|link| link.weight.get() > 0) {
+                    self.edge(key);
+                }
                 self.reply_edge(key);
             }
             FlowChange::Same => {}

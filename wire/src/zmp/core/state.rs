@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::links::{LinkKey, State};
 use super::{Closing, Core, CoreOptions, FlowState, Readiness, Wake, Weight};
 use crate::zmp::monitor::{Event, EventQueue};
-use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
+use crate::zmp::record::{Charge, FRAME_CHARGE, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::{Counters, Hwm, PeerStatus, Status, Waiting};
 
 impl Core {
@@ -29,6 +29,11 @@ impl Core {
         self.load.out_queued += charge;
         if pipe.push(kind, record, charge) {
             self.wakes.connection(pipe);
+        }
+        // Nothing more fits, which is known before somebody tries in vain (D-S1).
+        let hwm = self.options.send_hwm;
+        if lane == Lane::Application && !pipe.has_room(FRAME_CHARGE, hwm) {
+            self.mark_full(key, lane, hwm);
         }
     }
 

@@ -74,16 +74,17 @@ fn dealer_d_n2_a_call_is_pinned_to_one_endpoint_across_reconnects() {
     rig.fill(None);
     let call = rig.wait(None, Submit::Send);
     rig.wakes();
-    rig.write(second);
-    assert!(!rig.wakes().contains(&Wake::Waiter(call)), "A is preferred, and was pinned");
+    rig.write(first);
+    let woken = rig.wakes().contains(&Wake::Waiter(call));
+    assert!(!woken, "A was full first, so that B is preferred, and was pinned");
     waits(rig.again(call));
-    rig.detach(first);
+    rig.detach(second);
     waits(rig.again(call));
-    let first = rig.dial(Router, "A", a);
+    let second = rig.dial(Router, "B", b);
     assert!(rig.wakes().contains(&Wake::Waiter(call)));
     assert_eq!(done(rig.again(call)), None);
-    assert_eq!(texts(&rig.write(first)).len(), 1);
-    assert_eq!(texts(&rig.write(second)).len(), 0);
+    assert_eq!(texts(&rig.write(second)).len(), 1);
+    assert_eq!(texts(&rig.write(first)).len(), 0);
 }
 
 #[test]
@@ -103,17 +104,43 @@ fn dealer_d_n2_an_accepted_peer_is_pinned_by_its_id() {
 }
 
 #[test]
+fn dealer_d_n2_a_pinned_call_goes_on_with_another_link_of_its_peer() {
+    let mut rig = Rig::new(Dealer);
+    let first = rig.accept(Router, "A");
+    rig.fill(None);
+    let call = rig.wait(None, Submit::Send);
+    // The peer has come back, and the end of its first link is not known yet.
+    let second = rig.accept(Router, "A");
+    assert!(rig.wakes().contains(&Wake::Waiter(call)));
+    assert_eq!(done(rig.again(call)), None, "not the link that is full");
+    assert_eq!(texts(&rig.write(second)).len(), 1);
+    assert_eq!(texts(&rig.write(first)).len(), 10);
+}
+
+#[test]
+fn dealer_d_n2_the_end_of_a_link_wakes_the_calls_that_are_pinned_to_its_peer() {
+    let mut rig = Rig::new(Dealer);
+    let first = rig.accept(Router, "A");
+    rig.fill(None);
+    let call = rig.wait(None, Submit::Send);
+    rig.wakes();
+    rig.detach(first);
+    assert!(rig.wakes().contains(&Wake::Waiter(call)), "it may have another link");
+    waits(rig.again(call));
+}
+
+#[test]
 fn dealer_d_n2_the_pinned_one_is_charged_its_turn() {
     let mut rig = Rig::new(Dealer);
     let (first, second) = (rig.accept(Router, "A"), rig.accept(Router, "B"));
     rig.fill(None);
     let call = rig.wait(None, Submit::Send);
-    rig.write(second);
     rig.write(first);
+    rig.write(second);
     assert_eq!(done(rig.again(call)), None);
-    assert_eq!(rig.write(first).len(), 1);
+    assert_eq!(rig.write(second).len(), 1);
     rig.send(None, hundred()).expect("room");
-    assert_eq!(rig.write(second).len(), 1, "A had its turn");
+    assert_eq!(rig.write(first).len(), 1, "B had its turn");
 }
 
 #[test]
