@@ -12,6 +12,8 @@ use common::{PATIENCE, Service, Signal, config, end, run_to_end, text, until};
 use raw::{DATA, DEALER, ERROR_REPLY, Peer, REPLY, REQUEST, ROUTER, listen};
 use serde_json::Value;
 
+const ESHUTDOWN: u32 = 108;
+
 fn router(name: &str, next: &str, more: &str) -> String {
     format!(
         "[[node]]\nname = \"{name}\"\ntype = \"RouterSocket\"\nnext = \"{next}\"\n\
@@ -219,7 +221,6 @@ fn socket_stop_ends_what_nobody_answers() {
     service.signal(Signal::TERM);
     let answer = one.record();
     assert!(begun.elapsed() >= Duration::from_millis(300));
-    const ESHUTDOWN: u32 = 108;
     assert_eq!((answer.kind, answer.single()), (ERROR_REPLY, &ESHUTDOWN.to_be_bytes()[..]));
     assert_eq!(service.wait(PATIENCE).code(), Some(0));
 }

@@ -53,7 +53,7 @@ pub enum StartCause {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// An endpoint of a message socket can not be bound.
-    #[error("cannot bind {endpoint}: {} ({})", sockets::said(.cause), .cause.errno)]
+    #[error("cannot bind {endpoint}: {} ({})", sockets::said(*.cause), .cause.errno)]
     Endpoint {
         /// The endpoint.
         endpoint: String,

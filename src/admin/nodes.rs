@@ -46,13 +46,13 @@ struct Node<'a> {
     mux: Option<Carried>,
     /// Of a message socket.
     #[serde(skip_serializing_if = "Option::is_none")]
-    socket: Option<Peers>,
+    socket: Option<Connected>,
     settings: Summary,
 }
 
 /// The peers of a message socket.
 #[derive(Clone, Copy, Default, Serialize)]
-struct Peers {
+struct Connected {
     peers: u64,
     peers_paused: u64,
     requests_pending: u64,
@@ -78,7 +78,7 @@ struct Carried {
 struct Open {
     lines: usize,
     carried: Carried,
-    peers: Peers,
+    connected: Connected,
 }
 
 /// The settings that tell one node from another.
@@ -188,11 +188,11 @@ pub(super) fn document_of(context: &Context) -> Bytes {
     let mut open = open(&lines);
     for socket in context.registry.sockets().snapshot() {
         let (now, of) = (socket.now(), open.entry(Arc::clone(&socket.node)).or_default());
-        of.peers.peers += now.peers();
-        of.peers.peers_paused += now.status.flow.paused_connections;
-        of.peers.requests_pending += now.requests_pending();
-        of.peers.held += now.broker.map_or(0, |broker| broker.held_requests as u64);
-        of.peers.queued += now.queued;
+        of.connected.peers += now.peers();
+        of.connected.peers_paused += now.status.flow.paused_connections;
+        of.connected.requests_pending += now.requests_pending();
+        of.connected.held += now.broker.map_or(0, |broker| broker.held_requests as u64);
+        of.connected.queued += now.queued;
     }
     let service = Service {
         version: context.version,
@@ -246,7 +246,10 @@ fn node<'a>(
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         lines_open: open.map_or(0, |open| open.lines),
         mux: is_mux.then(|| open.map_or_else(Carried::default, |open| open.carried)),
-        socket: node.settings.messages().map(|_| open.map_or_else(Peers::default, |o| o.peers)),
+        socket: node
+            .settings
+            .messages()
+            .map(|_| open.map_or_else(Connected::default, |o| o.connected)),
         settings: summary(&node.settings),
     }
 }

@@ -312,7 +312,7 @@ fn note_envelopes(drafts: &[Draft<'_>], reading: &Reading<'_>) {
             let key = format!("{SETTINGS}.{}", socket::DATA_ENVELOPE);
             let mut problem = draft.problem(&key, span, what);
             problem.label = Some("only with a DealerSocket behind it".to_owned());
-            problem.help = problem.label.clone();
+            problem.help.clone_from(&problem.label);
             reading.note(problem);
         }
     }

@@ -1,6 +1,6 @@
 //! How many actors there are, and what became of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
@@ -10,7 +10,15 @@ use super::register;
 /// The metrics of the actors, by kind.
 #[derive(Clone, Debug)]
 pub struct ActorMetrics {
-    kinds: [Arc<KindMetrics>; ActorKind::ALL.len()],
+    kinds: Arc<[OnceLock<Arc<KindMetrics>>; ActorKind::ALL.len()]>,
+    families: Families,
+}
+
+#[derive(Clone, Debug)]
+struct Families {
+    alive: IntGaugeVec,
+    panics: IntCounterVec,
+    restarts: IntCounterVec,
 }
 
 /// The metrics of the actors of one kind, as handles.
@@ -47,40 +55,44 @@ impl KindMetrics {
 
 impl ActorMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
-        let alive = register(
-            registry,
-            IntGaugeVec::new(Opts::new("lineway_actors_alive", "Live actors."), &["kind"]),
-        );
-        let panics = register(
-            registry,
-            IntCounterVec::new(
-                Opts::new("lineway_actor_panics_total", "Actors that ended by a panic."),
-                &["kind"],
+        let counter =
+            |name, help| register(registry, IntCounterVec::new(Opts::new(name, help), &["kind"]));
+        let families = Families {
+            alive: register(
+                registry,
+                IntGaugeVec::new(Opts::new("lineway_actors_alive", "Live actors."), &["kind"]),
             ),
-        );
-        let restarts = register(
-            registry,
-            IntCounterVec::new(
-                Opts::new(
-                    "lineway_actor_restarts_total",
-                    "Long-lived actors that were started again after a panic.",
-                ),
-                &["kind"],
+            panics: counter("lineway_actor_panics_total", "Actors that ended by a panic."),
+            restarts: counter(
+                "lineway_actor_restarts_total",
+                "Long-lived actors that were started again after a panic.",
             ),
-        );
-        let kinds = ActorKind::ALL.map(|kind| {
-            let word = [kind.as_str()];
-            Arc::new(KindMetrics {
-                alive: alive.with_label_values(&word),
-                panics: panics.with_label_values(&word),
-                restarts: kind.is_long_lived().then(|| restarts.with_label_values(&word)),
-            })
-        });
-        Self { kinds }
+        };
+        let all = Self { kinds: Arc::default(), families };
+        for kind in ActorKind::ALL.into_iter().filter(|kind| !kind.is_of_sockets()) {
+            all.kind(kind);
+        }
+        all
     }
 
-    /// The metrics of one kind.
+    /// The metrics of one kind. Those of message sockets are shown from the first time on, which is
+    /// when there is a node of them.
     pub fn kind(&self, kind: ActorKind) -> &Arc<KindMetrics> {
-        &self.kinds[kind as usize]
+        self.kinds[kind as usize].get_or_init(|| {
+            let (word, families) = ([kind.as_str()], &self.families);
+            let restarts = || families.restarts.with_label_values(&word);
+            Arc::new(KindMetrics {
+                alive: families.alive.with_label_values(&word),
+                panics: families.panics.with_label_values(&word),
+                restarts: kind.is_long_lived().then(restarts),
+            })
+        })
+    }
+
+    /// Shows the kinds of message sockets.
+    pub(super) fn show_sockets(&self) {
+        for kind in ActorKind::ALL.into_iter().filter(|kind| kind.is_of_sockets()) {
+            self.kind(kind);
+        }
     }
 }

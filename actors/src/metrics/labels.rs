@@ -60,6 +60,13 @@ impl ActorKind {
     }
 }
 
+impl ActorKind {
+    /// True for the actors of message sockets.
+    pub(super) const fn is_of_sockets(self) -> bool {
+        matches!(self, Self::DealerSocket | Self::RouterSocket | Self::PeerConnection)
+    }
+}
+
 closed_set! {
     /// How a fisher's selection came out.
     SelectionOutcome {

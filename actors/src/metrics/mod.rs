@@ -83,7 +83,7 @@ impl Metrics {
             workers: Mutex::default(),
             actors: ActorMetrics::new(&registry),
             supervisor: SupervisorMetrics::new(&registry),
-            total: TotalMetrics::new(&registry),
+            total: TotalMetrics::new(),
             registry,
         };
         Self { inner: Arc::new(inner) }
@@ -101,6 +101,10 @@ impl Metrics {
             None => {}
         }
         let node = Arc::new(self.inner.node_families.node(name, type_name));
+        if node.is_socket() {
+            self.inner.actors.show_sockets();
+            self.inner.total.show(&self.inner.registry);
+        }
         nodes.insert(Arc::clone(name), Arc::clone(&node));
         node
     }
@@ -163,7 +167,9 @@ impl Metrics {
     fn gather(&self) -> Vec<MetricFamily> {
         let nodes = self.inner.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let nodes: Vec<_> = nodes.values().cloned().collect();
-        nodes.iter().for_each(|node| node.refresh_sockets());
+        for node in nodes {
+            node.refresh_sockets();
+        }
         self.inner.total.refresh();
         self.inner.registry.gather()
     }

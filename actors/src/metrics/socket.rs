@@ -5,7 +5,7 @@
 //! or a panic has put another socket in its place.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use lineway_wire::line::Direction;
 use lineway_wire::zmp::broker::{self, DropReason};
@@ -131,6 +131,11 @@ impl NodeMetrics {
         Watched { node: Arc::clone(self), number }
     }
 
+    /// True for a message socket.
+    pub(super) const fn is_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Reads the sockets of this node.
     pub(super) fn refresh_sockets(&self) {
         if let Some(socket) = &self.socket {
@@ -178,17 +183,18 @@ fn direction(socket: SocketKind, kind: RecordKind, sent: bool) -> Option<Directi
     }
 }
 
-/// What all message sockets share.
+/// What all message sockets share; shown once there is a node of them.
 pub(super) struct TotalMetrics {
     limit: IntGauge,
     used: IntGauge,
     waiting: IntGauge,
     total: OnceLock<Arc<Total>>,
+    shown: Once,
 }
 
 impl TotalMetrics {
-    pub(super) fn new(registry: &Registry) -> Self {
-        let gauge = |name, help| register(registry, IntGauge::with_opts(Opts::new(name, help)));
+    pub(super) fn new() -> Self {
+        let gauge = |name, help| IntGauge::new(name, help).expect("a right name");
         Self {
             limit: gauge(
                 "lineway_socket_queue_limit_bytes",
@@ -200,7 +206,16 @@ impl TotalMetrics {
                 "Connections that are not read, as all message sockets together hold too much.",
             ),
             total: OnceLock::new(),
+            shown: Once::new(),
         }
+    }
+
+    pub(super) fn show(&self, registry: &Registry) {
+        self.shown.call_once(|| {
+            for gauge in [&self.limit, &self.used, &self.waiting] {
+                register(registry, Ok(gauge.clone()));
+            }
+        });
     }
 
     /// Shows this from here on; the first one stays.

@@ -84,7 +84,20 @@ fn case_m01_traffic_makes_no_series_and_ten_nodes_stay_under_500_lines() {
         ("i", "EchoServer"),
         ("j", "TesterServer"),
     ];
-    for (nodes, workers) in [(mixed, 8), (listeners, 2), (muxes, 2)] {
+    // A broker beside lines. Ten sockets have more, as a type of node has all that it can count.
+    let sockets = [
+        ("a", "TcpListener"),
+        ("b", "TcpConnector"),
+        ("c", "RouterSocket"),
+        ("d", "DealerSocket"),
+        ("e", "EchoServer"),
+        ("f", "TcpConnector"),
+        ("g", "TcpConnector"),
+        ("h", "ConnectionFisherServer"),
+        ("i", "EchoServer"),
+        ("j", "TesterServer"),
+    ];
+    for (nodes, workers) in [(mixed, 8), (listeners, 2), (muxes, 2), (sockets, 2)] {
         let metrics = service(&nodes, workers);
         let before = text(&metrics).series();
         for _ in 0..1000 {
@@ -295,6 +308,8 @@ fn a_node_has_only_the_series_of_what_it_can_do() {
 #[test]
 fn the_series_of_a_forgotten_node_go_away() {
     let metrics = service(&[("a", "TcpListener")], 1);
+    // What all message sockets share stays where there was one.
+    metrics.node(&Arc::from("r"), "RouterSocket");
     let before = text(&metrics).series();
     let name = Arc::from("b");
     for type_name in [

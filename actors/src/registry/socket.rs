@@ -129,6 +129,12 @@ impl SocketView {
         self.shared.with(|core| core.status())
     }
 
+    /// The socket itself.
+    #[cfg(test)]
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Everything at this moment.
     pub fn snapshot(&self) -> SocketSnapshot {
         let answers = self.answers();

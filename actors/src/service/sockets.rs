@@ -6,6 +6,8 @@
 
 mod chain;
 mod live;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -171,7 +173,7 @@ impl Sockets {
             if let Some(running) = self.running.get_mut(&spec.router.name) {
                 running.spec = spec.clone();
                 // It waits for requests that are to be answered first.
-                let _ = running.tell.send(Command::Replace(spec, parts));
+                let _ = running.tell.send(Command::Replace(Box::new((spec, parts))));
                 continue;
             }
             let Some(router) = parts.router else { continue };

@@ -153,7 +153,7 @@ impl Shared {
     }
 
     /// The socket takes nothing more; what waits learns it. What is queued is still written.
-    pub(super) fn close(&self, now: Instant) {
+    pub(crate) fn close(&self, now: Instant) {
         self.step(|state| {
             if !std::mem::replace(&mut state.closed, true) {
                 state.core.close(now);

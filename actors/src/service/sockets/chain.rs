@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What a chain is told.
 pub(super) enum Command {
     /// It has these parts from now on, once what it has taken is answered.
-    Replace(Spec, Parts),
+    Replace(Box<(Spec, Parts)>),
     /// It is over: what was taken is answered for so long.
     Stop(Duration, oneshot::Sender<()>),
 }
@@ -78,7 +78,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 command = told.recv() => match command {
-                    Some(Command::Replace(spec, parts)) => self.replace(spec, parts).await,
+                    Some(Command::Replace(with)) => self.replace(with.0, with.1).await,
                     Some(Command::Stop(patience, done)) => {
                         self.stop(patience).await;
                         let _ = done.send(());

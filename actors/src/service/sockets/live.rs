@@ -265,7 +265,7 @@ impl Live {
         let closed = self.handle.socket().is_closed();
         let unbound = !self.settings().bind.is_empty() && !status.bound;
         let put_off = self.deferred.first().map(|(_, endpoint, error)| {
-            let why = error.as_ref().map_or("somebody else has it", |error| said(error));
+            let why = error.map_or("somebody else has it", said);
             format!("can not bind {endpoint}: {why}")
         });
         let Some((health, peers)) = &mut self.health else { return };
@@ -354,7 +354,7 @@ fn failed(endpoint: &Endpoint, cause: &std::io::Error) -> StartCause {
 }
 
 /// What an error of a bind says to a person.
-pub(in crate::service) fn said(error: &BindError) -> &'static str {
+pub(in crate::service) const fn said(error: BindError) -> &'static str {
     match (error.result, error.errno) {
         (BindResult::InUse, _) => "it is in use",
         (_, Errno::EACCES) => "permission denied",

@@ -260,10 +260,7 @@ impl Core {
             State::Standby | State::Ended => return,
         }
         link.state = State::Standby;
-        let pin = Place::Pinned(pin_of(&link.origin, &link.id));
         self.deactivate(key);
-        // Calls that are pinned to it look for another one.
-        self.open_place(&pin);
         self.end_requests(key, RequestResult::NotConnected, Errno::EHOSTUNREACH);
     }
 
@@ -272,12 +269,15 @@ impl Core {
         self.active -= 1;
         self.refresh(key);
         self.scheduler.remove(key);
-        let route = self.links.get(key).and_then(|link| link.route);
+        let Some(link) = self.links.get(key) else { return };
+        let (route, pin) = (link.route, Place::Pinned(pin_of(&link.origin, &link.id)));
         if let Some(route) = route.and_then(|route| self.routes.get_mut(route))
             && route.active == Some(key)
         {
             route.active = None;
         }
+        // Calls that are pinned to it look for another link of its peer.
+        self.open_place(&pin);
     }
 
     /// A connection has ended, or never got to [`Self::attach`]. Nothing for one that is unknown.

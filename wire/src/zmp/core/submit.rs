@@ -111,34 +111,50 @@ impl Core {
         }
         let (place, target) = (call.place.clone(), call.target.clone());
         let (submit, context) = (call.submit, call.context);
+        let mut record = record;
         let mut only = None;
-        if let Place::Pinned(pin) = &place {
-            match self.pinned_link(pin) {
-                Some((key, State::Active)) => only = Some(key),
-                // It stands by: another link of its peer is used.
-                Some(_) => {}
-                None => {
+        loop {
+            if let Place::Pinned(pin) = &place {
+                match self.pinned_link(pin) {
+                    Some((key, State::Active)) => only = Some(key),
+                    // It stands by: another link of its peer is used.
+                    Some(_) => {}
+                    None => {
+                        self.call_waits(waiter, place);
+                        return Attempt::Waits(record);
+                    }
+                }
+            }
+            let wish = Wish { submit, context, waits: true, only };
+            match self.attempt(now, target.as_ref(), record, wish) {
+                Tried::Done(submitted) => {
+                    self.remove_call(waiter);
+                    return Attempt::Done(submitted);
+                }
+                Tried::Failed(record, error) => {
+                    self.remove_call(waiter);
+                    return Attempt::Failed(Refused { record, error, token: None });
+                }
+                Tried::Waits(back, wanted) => {
+                    record = back;
+                    if only.is_some_and(|tried| self.has_other_link(&place, tried)) {
+                        continue;
+                    }
+                    let place = if only.is_some() { place } else { self.pin(wanted) };
                     self.call_waits(waiter, place);
                     return Attempt::Waits(record);
                 }
             }
         }
-        let wish = Wish { submit, context, waits: true, only };
-        match self.attempt(now, target.as_ref(), record, wish) {
-            Tried::Done(submitted) => {
-                self.remove_call(waiter);
-                Attempt::Done(submitted)
-            }
-            Tried::Failed(record, error) => {
-                self.remove_call(waiter);
-                Attempt::Failed(Refused { record, error, token: None })
-            }
-            Tried::Waits(record, wanted) => {
-                let place = if only.is_some() { place } else { self.pin(wanted) };
-                self.call_waits(waiter, place);
-                Attempt::Waits(record)
-            }
-        }
+    }
+
+    /// A call is pinned to a peer with several links, of which another one has room.
+    fn has_other_link(&self, place: &Place, tried: LinkKey) -> bool {
+        let Place::Pinned(pin) = place else { return false };
+        let next = self.pinned_link(pin).map(|(key, _)| key);
+        next.is_some_and(|key| {
+            key != tried && self.links.get(key).is_some_and(|link| link.writable)
+        })
     }
 
     /// The time of a waiting call is over: what it ends with (D-N3, D-N4, X-6).
@@ -393,17 +409,21 @@ impl Core {
         }
     }
 
-    /// The link that a call is pinned to, while it is there.
+    /// The link that a call is pinned to, while it is there; of several links of a peer one that has
+    /// room, if there is one.
     fn pinned_link(&self, pin: &Pin) -> Option<(LinkKey, State)> {
-        let state = |key: LinkKey| self.links.get(key).map(|link| (key, link.state));
-        match pin {
-            Pin::Endpoint(id) => state(self.endpoints.dialled.get(id)?.link?),
+        let link = |key: LinkKey| self.links.get(key).map(|link| (key, link));
+        let (key, link) = match pin {
+            Pin::Endpoint(id) => link(self.endpoints.dialled.get(id)?.link?)?,
             Pin::Peer(id) => {
                 let route = self.routes.get(self.routes.find(&RoutingId::new(id.clone())?)?)?;
                 let links = route.accepted.iter().chain(&route.dialled);
-                links.filter_map(|key| state(*key)).find(|(_, state)| *state == State::Active)
+                let active = links.filter_map(|key| link(*key));
+                let mut active = active.filter(|(_, link)| link.state == State::Active);
+                active.clone().find(|(_, link)| link.writable).or_else(|| active.next())?
             }
-        }
+        };
+        Some((key, link.state))
     }
 }
 

@@ -28,6 +28,7 @@ mod invariants;
 mod lanes;
 mod model;
 mod none;
+mod property;
 mod readiness;
 mod receive;
 mod replies;

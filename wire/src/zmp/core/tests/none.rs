@@ -104,6 +104,32 @@ fn dealer_d_n2_an_accepted_peer_is_pinned_by_its_id() {
 }
 
 #[test]
+fn dealer_d_n2_a_pinned_call_goes_on_with_another_link_of_its_peer() {
+    let mut rig = Rig::new(Dealer);
+    let first = rig.accept(Router, "A");
+    rig.fill(None);
+    let call = rig.wait(None, Submit::Send);
+    // The peer has come back, and the end of its first link is not known yet.
+    let second = rig.accept(Router, "A");
+    assert!(rig.wakes().contains(&Wake::Waiter(call)));
+    assert_eq!(done(rig.again(call)), None, "not the link that is full");
+    assert_eq!(texts(&rig.write(second)).len(), 1);
+    assert_eq!(texts(&rig.write(first)).len(), 10);
+}
+
+#[test]
+fn dealer_d_n2_the_end_of_a_link_wakes_the_calls_that_are_pinned_to_its_peer() {
+    let mut rig = Rig::new(Dealer);
+    let first = rig.accept(Router, "A");
+    rig.fill(None);
+    let call = rig.wait(None, Submit::Send);
+    rig.wakes();
+    rig.detach(first);
+    assert!(rig.wakes().contains(&Wake::Waiter(call)), "it may have another link");
+    waits(rig.again(call));
+}
+
+#[test]
 fn dealer_d_n2_the_pinned_one_is_charged_its_turn() {
     let mut rig = Rig::new(Dealer);
     let (first, second) = (rig.accept(Router, "A"), rig.accept(Router, "B"));
