@@ -197,7 +197,8 @@ fn case_z07_a_burst_arrives_or_is_counted() {
             let mut arrived = Vec::with_capacity(RECORDS);
             loop {
                 let record = far.record();
-                let number = std::str::from_utf8(record.single()).unwrap().parse::<usize>().unwrap();
+                let number =
+                    std::str::from_utf8(record.single()).unwrap().parse::<usize>().unwrap();
                 if number == RECORDS {
                     return arrived;
                 }
@@ -316,7 +317,9 @@ fn case_z13_a_record_half_written_is_lost_and_counted_and_not_sent_again() {
     d.say(parts(&["next", "whole"]));
     assert_eq!(b.record().parts, [b"next".to_vec(), b"whole".to_vec()]);
     a.back(&d);
-    // The accumulator of A is new; B has taken one since.
+    // The accumulator of A is new, and B keeps what it had when A took the one that was lost.
+    d.say("B again");
+    assert_eq!(b.record().single(), b"B again");
     d.say("first of A");
     assert_eq!(a.record().single(), b"first of A");
     assert_eq!(d.counters().dropped.total(), 1);
@@ -357,11 +360,11 @@ fn case_z16_the_timer_is_for_the_handshake_and_no_longer() {
     });
     assert_eq!(silent.end(), [6]);
     let took = begun.elapsed();
-    assert!(took >= limit - ms(20) && took < limit * 4, "{took:?}");
+    assert!(took + ms(20) >= limit && took < limit * 4, "{took:?}");
     assert_eq!(half.end(), [6]);
     let (codes, took) = trickle.join().unwrap();
     assert!(codes.is_empty() || codes == [6], "{codes:?}");
-    assert!(took >= limit - ms(20) && took < limit * 5, "{took:?}");
+    assert!(took + ms(20) >= limit && took < limit * 5, "{took:?}");
     // The good one was quiet for longer than that.
     while begun.elapsed() < limit * 3 {
         good.silent(limit);
@@ -418,7 +421,8 @@ fn case_z17_a_handshake_may_come_in_any_pieces() {
     // Inside of every header and at every edge of a body, the first part on its way alone.
     let ready = 8 + 5;
     let data = ready + 121;
-    let cuts = [1, 2, 3, 7, 8, 9, ready, ready + 1, ready + 8, ready + 60, data, data + 4, data + 8];
+    let cuts =
+        [1, 2, 3, 7, 8, 9, ready, ready + 1, ready + 8, ready + 60, data, data + 4, data + 8];
     for cut in cuts {
         let mut peer = Peer::dial(at);
         peer.send(&bytes[..cut]);

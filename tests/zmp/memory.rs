@@ -72,7 +72,8 @@ fn case_z14_junk_is_refused_and_nothing_is_allocated_for_it() {
         echoed(&mut good, sequence);
     }
     // A megabyte of noise, of which the first byte is right.
-    let mut noise: Vec<u8> = (0_u32..1 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let mut noise: Vec<u8> =
+        (0_u32..1 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     noise[0] = 0x5a;
     let mut peer = Peer::dial(to);
     peer.try_send(&noise);
@@ -127,7 +128,8 @@ fn case_z14_a_size_alone_takes_no_memory() {
 #[test]
 fn case_z24_the_last_record_of_a_program_arrives_whole() {
     const REPEATS: usize = 12;
-    let contents: Vec<u8> = (0_u32..1 << 20).flat_map(|n| n.wrapping_mul(0x9E37_79B1).to_le_bytes()).collect();
+    let contents: Vec<u8> =
+        (0_u32..1 << 20).flat_map(|n| n.wrapping_mul(0x9E37_79B1).to_le_bytes()).collect();
     for repeat in 0..REPEATS {
         let (listener, endpoint) = crate::kit::listen_small();
         let mut child = Command::new(env!("CARGO_BIN_EXE_lineway"))
@@ -223,7 +225,7 @@ fn visit(to: SocketAddr, number: usize) {
         3 => {
             let mut peer = answered(to, &id);
             for sequence in 2..10 {
-                peer.request(sequence, &[&[2; 3000]]);
+                peer.request(sequence, &[&[2; 100]]);
             }
             socket2::SockRef::from(&peer.stream).set_linger(Some(Duration::ZERO)).unwrap();
         }
@@ -238,31 +240,34 @@ fn visit(to: SocketAddr, number: usize) {
 
 #[test]
 fn a_thousand_peers_that_come_and_go_leave_nothing() {
-    let service = echo("");
+    // Answers to those that have left are kept no longer than this.
+    let service = echo("request-timeout-ms = 200,");
     let to = at(&service, "clients");
     let mut good = answered(to, "good");
     let settled = || {
         service.until_metric("lineway_socket_peers", &[("node", "clients")], 1.0);
-        let begun = Instant::now();
-        let mut last = service.descriptors();
-        // Connections part within a second.
-        until("connections are over", || {
-            let now = service.descriptors();
-            let same = std::mem::replace(&mut last, now) == now;
-            same && begun.elapsed() > ms(200)
+        until("nothing is owed", || {
+            let sockets = service.json("/api/sockets");
+            let socket = &sockets["sockets"][0];
+            socket["replies_owed"] == 0 && socket["answers"]["waiting_answers"] == 0
         });
         (service.descriptors(), service.rss())
     };
-    (0..200).for_each(|number| visit(to, number));
+    (0..400).for_each(|number| visit(to, number));
     let (descriptors, rss) = settled();
-    (200..1200).for_each(|number| visit(to, number));
+    (400..1400).for_each(|number| visit(to, number));
     until("descriptors are closed", || service.descriptors() <= descriptors);
     let (_, after) = settled();
-    assert!(after < rss + (2 << 20), "{rss} bytes, and {after} after a thousand peers");
+    // Four kilobytes for each; an allocator keeps a part of what was ever needed at once.
+    assert!(after < rss + (4 << 20), "{rss} bytes, and {after} after a thousand peers");
     echoed(&mut good, 2);
     let sockets = service.json("/api/sockets");
     let socket = &sockets["sockets"][0];
-    assert_eq!((&socket["peers_total"], &socket["replies_owed"]), (&1.into(), &0.into()), "{socket}");
+    assert_eq!(
+        (&socket["peers_total"], &socket["replies_owed"]),
+        (&1.into(), &0.into()),
+        "{socket}"
+    );
     assert_eq!(socket["queued"]["in"], 0, "{socket}");
     assert_eq!(socket["queued"]["out"], 0, "{socket}");
 }

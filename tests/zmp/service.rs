@@ -82,6 +82,14 @@ fn errno(client: &mut Peer, sequence: u64) -> (i32, Vec<Vec<u8>>) {
     (i32::from_be_bytes(errno.try_into().expect("four bytes")), error.parts)
 }
 
+/// A metric that is a whole number.
+#[track_caller]
+pub(crate) fn count(service: &Service, name: &str, labels: &[(&str, &str)]) -> u64 {
+    let value = service.metric(name, labels);
+    assert!(value >= 0.0 && value.fract() == 0.0, "{name}: {value}");
+    value as u64
+}
+
 /// One socket of `/api/sockets`.
 #[track_caller]
 fn shown(service: &Service, node: &str) -> Value {
@@ -122,21 +130,24 @@ fn broker_requests_go_to_workers_by_weight_and_answers_to_who_asked() {
         asked.push((at, workers[at].peer.record().sequence.unwrap(), sequence));
     }
     for (at, theirs, ours) in asked.into_iter().rev() {
-        workers[at].peer.reply(theirs, &[]);
+        workers[at].peer.reply(theirs, &[b""]);
         let reply = clients[0].record();
         assert_eq!((reply.sequence, reply.parts), (Some(ours), vec![vec![]]));
     }
     let labels = |node, kind, direction| [("node", node), ("kind", kind), ("direction", direction)];
     let records = "lineway_socket_records_total";
     for node in ["clients", "workers"] {
-        assert_eq!(service.metric(records, &labels(node, "request", "upstream")), 57.0);
-        assert_eq!(service.metric(records, &labels(node, "reply", "downstream")), 57.0);
+        assert_eq!(count(&service, records, &labels(node, "request", "upstream")), 57);
+        assert_eq!(count(&service, records, &labels(node, "reply", "downstream")), 57);
     }
     let ok = [("node", "workers"), ("result", "ok")];
-    assert_eq!(service.metric("lineway_socket_completions_total", &ok), 57.0);
+    assert_eq!(count(&service, "lineway_socket_completions_total", &ok), 57);
 
     let shown_workers = shown(&service, "workers");
-    assert_eq!((&shown_workers["type"], &shown_workers["kind"]), (&json!("DealerSocket"), &json!("DEALER")));
+    assert_eq!(
+        (&shown_workers["type"], &shown_workers["kind"]),
+        (&json!("DealerSocket"), &json!("DEALER"))
+    );
     assert_eq!(shown_workers["peers_total"], 3);
     let mut peers: Vec<_> = shown_workers["peers"]
         .as_array()
@@ -191,9 +202,9 @@ fn broker_b1_clients_are_asked_to_pause_while_no_worker_takes_a_request() {
         }
     }
     service.until_metric("lineway_broker_held_requests", &[("node", "clients")], 0.0);
-    assert_eq!(service.metric("lineway_broker_pauses_total", &[("node", "clients")]), 1.0);
+    assert_eq!(count(&service, "lineway_broker_pauses_total", &[("node", "clients")]), 1);
     let paused = [("node", "workers")];
-    assert_eq!(service.metric("lineway_socket_peers_paused", &paused), 1.0);
+    assert_eq!(count(&service, "lineway_socket_peers_paused", &paused), 1);
 }
 
 #[test]
@@ -238,12 +249,12 @@ fn broker_b5_clients_get_the_errno_of_what_went_wrong() {
     worker.peer.silent(ms(20));
     let errors = |result| {
         let labels = [("node", "clients"), ("result", result)];
-        service.metric("lineway_broker_error_replies_total", &labels)
+        count(&service, "lineway_broker_error_replies_total", &labels)
     };
-    assert_eq!([errors("timed_out"), errors("not_connected"), errors("busy")], [2.0, 1.0, 1.0]);
-    assert_eq!(errors("protocol_error"), 1.0);
-    let late = service.metric("lineway_socket_replies_late_total", &[("node", "workers")]);
-    assert_eq!(late, 1.0);
+    assert_eq!([errors("timed_out"), errors("not_connected"), errors("busy")], [2, 1, 1]);
+    assert_eq!(errors("protocol_error"), 1);
+    let late = count(&service, "lineway_socket_replies_late_total", &[("node", "workers")]);
+    assert_eq!(late, 1);
 }
 
 #[test]
@@ -258,10 +269,10 @@ fn broker_data_goes_one_way_and_with_an_envelope_both() {
     workers[0].answers();
     assert_eq!(client.record().parts[0], b"question");
     let dropped = |node, reason| {
-        service.metric("lineway_socket_dropped_total", &[("node", node), ("reason", reason)])
+        count(&service, "lineway_socket_dropped_total", &[("node", node), ("reason", reason)])
     };
     let both = || dropped("workers", "no_route") + dropped("clients", "no_route");
-    assert_eq!(both(), 1.0);
+    assert_eq!(both(), 1);
 
     let (service, mut workers) = broker([('A', 100)], "data-envelope = true,", "");
     let mut clients =
@@ -269,7 +280,10 @@ fn broker_data_goes_one_way_and_with_an_envelope_both() {
     for (client, id) in clients.iter_mut().zip([&b"one"[..], b"\x00\xff"]) {
         client.data(&[b"to a", b"", b"worker"]);
         let got = workers[0].peer.record();
-        assert_eq!((got.kind, got.parts), (DATA, vec![id.to_vec(), b"to a".to_vec(), vec![], b"worker".to_vec()]));
+        assert_eq!(
+            (got.kind, got.parts),
+            (DATA, vec![id.to_vec(), b"to a".to_vec(), vec![], b"worker".to_vec()])
+        );
         workers[0].peer.data(&[id, b"back", b""]);
         let got = client.record();
         assert_eq!((got.kind, got.parts), (DATA, vec![b"back".to_vec(), vec![]]));
@@ -279,9 +293,9 @@ fn broker_data_goes_one_way_and_with_an_envelope_both() {
     workers[0].peer.data(&[b"one"]);
     workers[0].peer.data(&[b"one", b"still there"]);
     assert_eq!(clients[0].record().single(), b"still there");
-    let all = service.scrape().sum("lineway_socket_dropped_total", &[]);
-    assert_eq!(all, 2.0);
-    assert_eq!(service.scrape().sum("lineway_socket_dropped_total", &[("reason", "no_route")]), 1.0);
+    let all = count(&service, "lineway_socket_dropped_total", &[]);
+    assert_eq!(all, 2);
+    assert_eq!(count(&service, "lineway_socket_dropped_total", &[("reason", "no_route")]), 1);
 }
 
 #[test]
@@ -295,7 +309,7 @@ fn service_z01_a_second_client_with_the_same_id_is_counted() {
     assert_eq!(workers[0].answers(), b"one");
     assert_eq!(first.record().parts[0], b"one");
     let labels = [("node", "clients"), ("reason", "duplicate_id")];
-    assert_eq!(service.metric("lineway_socket_peers_rejected_total", &labels), 1.0);
+    assert_eq!(count(&service, "lineway_socket_peers_rejected_total", &labels), 1);
 }
 
 #[test]
