@@ -32,6 +32,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     sender.close().await?;
     receiver.close().await?;
-    println!("{:?} is the last event", events.next().await.map(|event| event.kind.as_str()));
+    while let Some(event) = events.next().await {
+        println!("and then: {}", event.kind.as_str());
+    }
     Ok(())
 }

@@ -56,8 +56,8 @@ impl Dealer {
     ///
     /// # Errors
     /// It was not taken, and comes back: no room in time (BACKPRESSURED), every peer has weight 0
-    /// (NOT_ADMITTED), the peer that it waited for was removed (NOT_FOUND), too large for any peer
-    /// (EMSGSIZE), closed (TERMINATED).
+    /// (`NOT_ADMITTED`), the peer that it waited for was removed (`NOT_FOUND`), too large for any
+    /// peer (EMSGSIZE), closed (TERMINATED).
     pub async fn send(&self, record: impl Into<Record>) -> Result<(), SendError> {
         self.socket.submit(None, record.into(), Submit::Send).await.map(drop)
     }
@@ -103,7 +103,7 @@ impl Dealer {
     /// The next record, within `receive_timeout` (D-V1, D-V4).
     ///
     /// # Errors
-    /// None came in time (NO_DATA), or the socket is closed.
+    /// None came in time (`NO_DATA`), or the socket is closed.
     pub async fn recv(&self) -> Result<Record, RecvError> {
         let take = |state: &mut super::shared::State| state.core.recv().map(|got| got.record);
         self.socket.take_in_time(On::Readable, take).await
@@ -112,7 +112,7 @@ impl Dealer {
     /// The next record, if one is there.
     ///
     /// # Errors
-    /// None is (NO_DATA), or the socket is closed.
+    /// None is (`NO_DATA`), or the socket is closed.
     pub fn try_recv(&self) -> Result<Record, RecvError> {
         self.socket.take(|state| state.core.recv().map(|got| got.record))
     }
@@ -121,7 +121,7 @@ impl Dealer {
     /// there are.
     ///
     /// # Errors
-    /// As [`Self::recv`]; and too few slots (BUFFER_TOO_SMALL): the record stays (D-V3).
+    /// As [`Self::recv`]; and too few slots (`BUFFER_TOO_SMALL`): the record stays (D-V3).
     pub async fn recv_into(&self, parts: &mut [Bytes]) -> Result<usize, RecvIntoError> {
         let take = |state: &mut super::shared::State| {
             into_parts(state, parts, |state| state.core.recv().map(|got| (got.record, ())))

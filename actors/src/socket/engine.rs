@@ -212,7 +212,8 @@ impl Engine {
                     Step::Waits => break,
                     Step::Delayed => self.report(event(EventKind::ConnectDelayed, 0)),
                     Step::Failed { error, other } => {
-                        tracing::debug!(endpoint = %self.remotes[at].name, %error, "connect failed");
+                        let endpoint = &self.remotes[at].name;
+                        tracing::debug!(%endpoint, %error, "connect failed");
                         self.report(event(EventKind::Closed, 0));
                         self.end(other, Disconnected::Unknown);
                         self.again(at, now);

@@ -121,7 +121,7 @@ impl ReplyError {
 pub struct RecvIntoError {
     /// Why.
     pub error: RecvError,
-    /// How many parts the record has that stays where it is; with BUFFER_TOO_SMALL (D-V3).
+    /// How many parts the record has that stays where it is; with `BUFFER_TOO_SMALL` (D-V3).
     pub needed: Option<usize>,
 }
 

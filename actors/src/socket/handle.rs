@@ -115,7 +115,7 @@ impl Socket {
             .unwrap_or(Err(CONNECT_CLOSED))
     }
 
-    /// Takes a connect back: its links close, and requests on them end NOT_FOUND (D-R4).
+    /// Takes a connect back: its links close, and requests on them end `NOT_FOUND` (D-R4).
     ///
     /// # Errors
     /// It was not connected (ENOENT).
@@ -159,7 +159,7 @@ impl Socket {
     /// The next completion of the queue, within `receive_timeout` (D-R8).
     ///
     /// # Errors
-    /// There is none in time (NO_DATA), or the socket is closed.
+    /// There is none in time (`NO_DATA`), or the socket is closed.
     pub async fn next_completion(&self) -> Result<Completion, RecvError> {
         self.take_in_time(On::Completions, |state| state.core.next_completion()).await
     }
@@ -167,7 +167,7 @@ impl Socket {
     /// The next completion of the queue, if one is there.
     ///
     /// # Errors
-    /// There is none (NO_DATA), or the socket is closed.
+    /// There is none (`NO_DATA`), or the socket is closed.
     pub fn try_completion(&self) -> Result<Completion, RecvError> {
         self.take(|state| state.core.next_completion())
     }
@@ -176,8 +176,8 @@ impl Socket {
     /// come through the completion queue then; a wait that is dropped gives it up.
     ///
     /// # Errors
-    /// The target was removed (NOT_FOUND with ENOENT, D-W6), there is no such token (the same), or
-    /// the socket is closed (TERMINATED).
+    /// The target was removed (`NOT_FOUND` with ENOENT, D-W6), there is no such token (the same),
+    /// or the socket is closed (TERMINATED).
     pub async fn writable(&self, token: CompletionId) -> Result<(), SubmitError> {
         let known = self.shared.step(|state| state.core.claim_token(token));
         let gone = SubmitError::new(SubmitResult::NotFound, Errno::ENOENT);
@@ -201,7 +201,7 @@ impl Socket {
     /// Begins to watch levels of readiness (2.8); only one at a time may watch completions (D-P5).
     ///
     /// # Errors
-    /// Somebody watches completions already (INVALID_STATE with EBUSY).
+    /// Somebody watches completions already (`INVALID_STATE` with EBUSY).
     pub fn poller(&self, interest: Readiness) -> Result<Poller, ConfigError> {
         Poller::new(&self.shared, interest)
     }
@@ -228,7 +228,7 @@ impl Socket {
 
     /// What it has counted.
     pub fn counters(&self) -> Counters {
-        self.shared.look(|state| state.core.counters().clone())
+        self.shared.look(|state| *state.core.counters())
     }
 
     // ---- flow state and options -------------------------------------------------------------
@@ -236,7 +236,7 @@ impl Socket {
     /// Asks every peer to pause, or to go on (D-F1, D-F2). It does not wait for the peers.
     ///
     /// # Errors
-    /// The socket is closed (INVALID_STATE with ESHUTDOWN, D-F3).
+    /// The socket is closed (`INVALID_STATE` with ESHUTDOWN, D-F3).
     pub fn set_receive_flow_state(&self, to: FlowState) -> Result<(), ConfigError> {
         self.configure(|state| state.core.set_receive_flow_state(now(), to))
     }
@@ -302,7 +302,7 @@ impl Socket {
     /// `CONFLATE`: these sockets keep every record.
     ///
     /// # Errors
-    /// It is switched on (NOT_SUPPORTED with ENOTSUP, D-O4).
+    /// It is switched on (`NOT_SUPPORTED` with ENOTSUP, D-O4).
     pub const fn set_conflate(&self, conflate: bool) -> Result<(), ConfigError> {
         if conflate {
             Err(ConfigError::new(ConfigResult::NotSupported, Errno::ENOTSUP))

@@ -38,7 +38,7 @@ impl ReplyToken {
     /// # Errors
     /// The record comes back, and the token where the reply is still owed: no room in time
     /// (BACKPRESSURED), too large (EMSGSIZE). Without a token it is owed no more: the requester was
-    /// removed (NOT_FOUND), or the socket is closed.
+    /// removed (`NOT_FOUND`), or the socket is closed.
     pub async fn reply(self, record: impl Into<Record>) -> Result<(), ReplyError> {
         let mut slot = Some(record.into());
         let mut answer = Answer { token: &self, wait: None };
@@ -93,9 +93,8 @@ impl Answer<'_> {
         };
         let (id, now, wait) = (self.token.id, now(), &mut self.wait);
         self.token.shared.step(|state| {
-            let mut refused = match state.core.try_reply(id, record) {
-                Ok(()) => return Poll::Ready(Ok(())),
-                Err(refused) => refused,
+            let Err(mut refused) = state.core.try_reply(id, record) else {
+                return Poll::Ready(Ok(()));
             };
             if refused.error.result != SubmitResult::Backpressured {
                 return Poll::Ready(Err(refused));
@@ -104,18 +103,15 @@ impl Answer<'_> {
                 refused.error = TERMINATED;
                 return Poll::Ready(Err(refused));
             }
-            let over = match *wait {
-                Some((_, key)) => {
-                    state.waits.again(key, cx.waker());
-                    state.waits.is_over(key, now)
-                }
-                None => {
-                    let limit = limit(now, state.timing.send_timeout);
-                    let waiter = state.core.wait_reply(id);
-                    let key = state.wait(On::Waiter(waiter), cx.waker(), limit);
-                    *wait = Some((waiter, key));
-                    limit.is_some_and(|limit| limit <= now)
-                }
+            let over = if let Some((_, key)) = *wait {
+                state.waits.again(key, cx.waker());
+                state.waits.is_over(key, now)
+            } else {
+                let limit = limit(now, state.timing.send_timeout);
+                let waiter = state.core.wait_reply(id);
+                let key = state.wait(On::Waiter(waiter), cx.waker(), limit);
+                *wait = Some((waiter, key));
+                limit.is_some_and(|limit| limit <= now)
             };
             if over {
                 return Poll::Ready(Err(refused));

@@ -78,8 +78,8 @@ impl Router {
     ///
     /// # Errors
     /// It was not taken, and comes back: no room in time (BACKPRESSURED), no such peer
-    /// (NOT_CONNECTED with EHOSTUNREACH; without `mandatory` the record is dropped instead, R-O1),
-    /// too large (EMSGSIZE), closed (TERMINATED).
+    /// (`NOT_CONNECTED` with EHOSTUNREACH; without `mandatory` the record is dropped instead,
+    /// R-O1), too large (EMSGSIZE), closed (TERMINATED).
     pub async fn send(&self, to: &RoutingId, record: impl Into<Record>) -> Result<(), SendError> {
         self.socket.submit(Some(to), record.into(), Submit::Send).await.map(drop)
     }
@@ -102,7 +102,8 @@ impl Router {
     /// `timeout` (`None`: `request_timeout`). A call that is dropped gives up its reply.
     ///
     /// # Errors
-    /// It was not sent (to a DEALER: NOT_ADMITTED with EPROTOTYPE, R-Q1), or ended without a reply.
+    /// It was not sent (to a DEALER: `NOT_ADMITTED` with EPROTOTYPE, R-Q1), or ended without a
+    /// reply.
     pub async fn request(
         &self,
         to: &RoutingId,
@@ -132,7 +133,7 @@ impl Router {
     /// The next record, within `receive_timeout` (R-V1).
     ///
     /// # Errors
-    /// None came in time (NO_DATA), or the socket is closed.
+    /// None came in time (`NO_DATA`), or the socket is closed.
     pub async fn recv(&self) -> Result<Received, RecvError> {
         let got = self.socket.take_in_time(On::Readable, take).await?;
         Ok(self.received(got))
@@ -141,7 +142,7 @@ impl Router {
     /// The next record, if one is there.
     ///
     /// # Errors
-    /// None is (NO_DATA), or the socket is closed.
+    /// None is (`NO_DATA`), or the socket is closed.
     pub fn try_recv(&self) -> Result<Received, RecvError> {
         let got = self.socket.take(take)?;
         Ok(self.received(got))
@@ -151,7 +152,7 @@ impl Router {
     /// it, how many parts there are, and the reply that is owed.
     ///
     /// # Errors
-    /// As [`Self::recv`]; and too few slots (BUFFER_TOO_SMALL): the record stays (D-V3).
+    /// As [`Self::recv`]; and too few slots (`BUFFER_TOO_SMALL`): the record stays (D-V3).
     pub async fn recv_into(
         &self,
         parts: &mut [Bytes],
@@ -168,7 +169,7 @@ impl Router {
     /// Closes the link of this id; its tokens and the replies owed to it end (R-S3, R-P3).
     ///
     /// # Errors
-    /// There is no such id (NOT_FOUND with ENOENT), or the socket is closed.
+    /// There is no such id (`NOT_FOUND` with ENOENT), or the socket is closed.
     pub fn disconnect_rid(&self, id: &RoutingId) -> Result<(), ConfigError> {
         let known = self.socket.configure(|state| state.core.disconnect_rid(now(), id))?;
         let unknown = ConfigError::new(ConfigResult::NotFound, Errno::ENOENT);

@@ -57,7 +57,7 @@ pub(super) type WaitKey = usize;
 /// is removed: one that was woken and does not look takes nothing from another.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    waits: Slab<Wait>,
+    entries: Slab<Wait>,
     by_cause: HashMap<On, SmallVec<[WaitKey; 1]>>,
     limits: BTreeSet<(Instant, WaitKey)>,
     levels: usize,
@@ -66,7 +66,7 @@ pub(super) struct Waits {
 impl Waits {
     /// Begins to wait, until `limit` at most.
     pub(super) fn add(&mut self, on: On, waker: &Waker, limit: Option<Instant>) -> WaitKey {
-        let key = self.waits.insert(Wait { on, waker: Some(waker.clone()), limit, over: false });
+        let key = self.entries.insert(Wait { on, waker: Some(waker.clone()), limit, over: false });
         self.by_cause.entry(on).or_default().push(key);
         if let Some(limit) = limit {
             self.limits.insert((limit, key));
@@ -77,7 +77,7 @@ impl Waits {
 
     /// Waits on, with this waker.
     pub(super) fn again(&mut self, key: WaitKey, waker: &Waker) {
-        if let Some(wait) = self.waits.get_mut(key) {
+        if let Some(wait) = self.entries.get_mut(key) {
             match &wait.waker {
                 Some(known) if known.will_wake(waker) => {}
                 _ => wait.waker = Some(waker.clone()),
@@ -87,7 +87,7 @@ impl Waits {
 
     /// Waits on, until another limit.
     pub(super) fn extend(&mut self, key: WaitKey, limit: Instant) {
-        if let Some(wait) = self.waits.get_mut(key) {
+        if let Some(wait) = self.entries.get_mut(key) {
             if let Some(old) = wait.limit.replace(limit) {
                 self.limits.remove(&(old, key));
             }
@@ -99,12 +99,12 @@ impl Waits {
     /// True when its time is over.
     pub(super) fn is_over(&self, key: WaitKey, now: Instant) -> bool {
         let over = |wait: &Wait| wait.over || wait.limit.is_some_and(|limit| limit <= now);
-        self.waits.get(key).is_some_and(over)
+        self.entries.get(key).is_some_and(over)
     }
 
     /// Nobody waits any more.
     pub(super) fn remove(&mut self, key: WaitKey) {
-        let Some(wait) = self.waits.try_remove(key) else {
+        let Some(wait) = self.entries.try_remove(key) else {
             return;
         };
         if let Some(keys) = self.by_cause.get_mut(&wait.on) {
@@ -122,7 +122,7 @@ impl Waits {
     /// Takes the wakers of those that wait for this.
     pub(super) fn take(&mut self, on: On, wakers: &mut Wakers) {
         for key in self.by_cause.get(&on).into_iter().flatten() {
-            wakers.extend(self.waits.get_mut(*key).and_then(|wait| wait.waker.take()));
+            wakers.extend(self.entries.get_mut(*key).and_then(|wait| wait.waker.take()));
         }
     }
 
@@ -149,7 +149,7 @@ impl Waits {
             && limit <= now
         {
             self.limits.remove(&(limit, key));
-            if let Some(wait) = self.waits.get_mut(key) {
+            if let Some(wait) = self.entries.get_mut(key) {
                 wait.over = true;
                 wait.limit = None;
                 wakers.extend(wait.waker.take());
@@ -164,7 +164,7 @@ impl Waits {
 
     /// Takes every waker: the socket has ended.
     pub(super) fn take_all(&mut self, wakers: &mut Wakers) {
-        wakers.extend(self.waits.iter_mut().filter_map(|(_, wait)| wait.waker.take()));
+        wakers.extend(self.entries.iter_mut().filter_map(|(_, wait)| wait.waker.take()));
     }
 }
 

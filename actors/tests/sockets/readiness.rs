@@ -1,7 +1,7 @@
 //! Levels of readiness (2.8), weights and options through the handle.
 
 use futures_util::FutureExt;
-use lineway_actors::wire::zmp::core::Outcome;
+use lineway_actors::wire::zmp::core::{Outcome, Readiness};
 use lineway_actors::wire::zmp::outcome::Errno;
 
 use crate::house::{COMPLETION, INPUT, LOOPBACK, OUTPUT, peers, run, until};
@@ -35,7 +35,7 @@ fn dealer_d_p1_to_d_p4_a_poller_is_woken_by_each_level() {
         dealer.try_recv().unwrap();
         assert!(input.ready().now_or_never().is_none());
         dealer.close().await.unwrap();
-        assert_eq!(input.ready().await, Default::default(), "nothing comes any more");
+        assert_eq!(input.ready().await, Readiness::default(), "nothing comes any more");
     });
 }
 

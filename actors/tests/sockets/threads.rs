@@ -58,6 +58,9 @@ fn socket_handles_go_to_any_thread_and_so_do_their_futures() {
     });
 }
 
+/// What one thread sends.
+const EACH: u64 = 2_000;
+
 /// Runs the sockets here while a thread works with them.
 async fn beside<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     tokio::task::spawn_blocking(work).await.unwrap()
@@ -69,7 +72,6 @@ fn socket_d_a1_many_threads_send_and_receive_and_no_record_is_torn_or_lost() {
         let (dealer, router) = (house.dealer("D1"), house.router("R1"));
         let endpoint = router.bind(LOOPBACK).await.unwrap();
         dealer.connect(&endpoint).await.unwrap();
-        const EACH: u64 = 2_000;
         let got = beside(move || {
             let (sum, count) = (AtomicU64::new(0), AtomicU64::new(0));
             thread::scope(|scope| {
