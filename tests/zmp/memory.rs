@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::common::{Service, until};
 use crate::kit::{dealer_with, ms, wait};
 use crate::raw::{DATA, DEALER, MORE, Peer, REQUEST, ROUTER, Ready, frame, hello, record};
@@ -205,6 +207,22 @@ fn case_z24_close_gives_when_the_bytes_are_with_the_system() {
     drop(peer);
 }
 
+/// The socket of the service.
+fn shown(service: &Service) -> Value {
+    service.json("/api/sockets")["sockets"][0].take()
+}
+
+/// Nothing is queued for peers or from them, and they are owed nothing.
+fn is_empty(service: &Service) -> bool {
+    let socket = shown(service);
+    let zero = |value: &Value| value == &Value::from(0);
+    let queued = &socket["queued"];
+    zero(&queued["in"])
+        && zero(&queued["out"])
+        && zero(&socket["replies_owed"])
+        && zero(&socket["answers"]["waiting_answers"])
+}
+
 /// One that comes, does something, and leaves in its way.
 fn visit(to: SocketAddr, number: usize) {
     let id = format!("visitor {number}");
@@ -246,11 +264,7 @@ fn a_thousand_peers_that_come_and_go_leave_nothing() {
     let mut good = answered(to, "good");
     let settled = || {
         service.until_metric("lineway_socket_peers", &[("node", "clients")], 1.0);
-        until("nothing is owed", || {
-            let sockets = service.json("/api/sockets");
-            let socket = &sockets["sockets"][0];
-            socket["replies_owed"] == 0 && socket["answers"]["waiting_answers"] == 0
-        });
+        until("nothing is owed", || is_empty(&service));
         (service.descriptors(), service.rss())
     };
     (0..400).for_each(|number| visit(to, number));
@@ -261,15 +275,8 @@ fn a_thousand_peers_that_come_and_go_leave_nothing() {
     // Four kilobytes for each; an allocator keeps a part of what was ever needed at once.
     assert!(after < rss + (4 << 20), "{rss} bytes, and {after} after a thousand peers");
     echoed(&mut good, 2);
-    let sockets = service.json("/api/sockets");
-    let socket = &sockets["sockets"][0];
-    assert_eq!(
-        (&socket["peers_total"], &socket["replies_owed"]),
-        (&1.into(), &0.into()),
-        "{socket}"
-    );
-    assert_eq!(socket["queued"]["in"], 0, "{socket}");
-    assert_eq!(socket["queued"]["out"], 0, "{socket}");
+    assert_eq!(shown(&service)["peers_total"], 1);
+    until("nothing is kept", || is_empty(&service));
 }
 
 #[test]
@@ -302,8 +309,7 @@ fn peers_that_stop_reading_keep_what_their_limits_allow() {
     assert!(grown < allowed, "{grown} bytes, {allowed} are allowed, {sent} were sent");
     // Others are served as before.
     echoed(&mut good, 2);
-    let sockets = service.json("/api/sockets?limit=10");
-    for peer in sockets["sockets"][0]["peers"].as_array().unwrap() {
+    for peer in shown(&service)["peers"].as_array().unwrap() {
         for way in ["in", "out"] {
             let queued = peer["queued"][way].as_u64().unwrap();
             assert!(queued <= LIMIT + 2000, "{peer}");
@@ -311,8 +317,50 @@ fn peers_that_stop_reading_keep_what_their_limits_allow() {
     }
     drop(peers);
     service.until_metric("lineway_socket_peers", &[("node", "clients")], 1.0);
-    until("nothing is queued", || {
-        let sockets = service.json("/api/sockets");
-        sockets["sockets"][0]["queued"]["out"] == 0 && sockets["sockets"][0]["queued"]["in"] == 0
-    });
+    until("nothing is queued", || is_empty(&service));
+}
+
+#[test]
+fn all_peers_together_keep_what_the_process_allows() {
+    const PEERS: usize = 24;
+    // Less than one limit of each: it is the sum that ends the reading.
+    let total = 8 << 20;
+    let service = Service::start(&format!(
+        "[service]\ntotal-queue-bytes = {total}\n{}{}",
+        router_node("clients", "echo", ""),
+        crate::common::end("echo", "EchoServer")
+    ));
+    let to = at(&service, "clients");
+    let mut peers: Vec<_> = (0..PEERS).map(|n| answered(to, &format!("D{n}"))).collect();
+    let before = service.rss();
+    let bytes = record(DATA, None, &[&[9; 1000]]).repeat(64);
+    for peer in &mut peers {
+        peer.stream.set_nonblocking(true).unwrap();
+    }
+    // In turns, until nothing was taken of anybody for a while.
+    let mut left = vec![0; PEERS];
+    let mut last = Instant::now();
+    while last.elapsed() < ms(500) {
+        for (peer, done) in peers.iter_mut().zip(&mut left) {
+            match peer.stream.write(&bytes[*done..]) {
+                Ok(length) => (*done, last) = ((*done + length) % bytes.len(), Instant::now()),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        std::thread::yield_now();
+    }
+    let queued = &shown(&service)["queued"];
+    let sum = queued["in"].as_u64().unwrap() + queued["out"].as_u64().unwrap();
+    // Reading stops at the limit; what an echo of it is queued for is counted twice for a moment.
+    assert!(sum <= 2 * total, "{queued}");
+    let grown = service.rss().saturating_sub(before);
+    assert!(grown < 2 * total + (PEERS as u64 * (256 << 10)), "{grown} bytes for {queued}");
+    // Whoever leaves gives back what it took, and the others go on.
+    let mut reader = peers.swap_remove(0);
+    drop(peers);
+    reader.stream.set_nonblocking(false).unwrap();
+    for _ in 0..100 {
+        assert_eq!(reader.record().single(), [9; 1000]);
+    }
+    answered(to, "after");
 }
