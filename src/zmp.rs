@@ -20,7 +20,8 @@ pub use lineway_actors::socket::{
     SendError, Socket, SocketOptions, Timing,
 };
 pub use lineway_wire::zmp::core::{
-    Completion, CompletionId, ConnectionId, DuplicatePolicy, FlowState, Outcome, Readiness, Rejection, ReplyId, Weight,
+    Completion, CompletionId, ConnectionId, DuplicatePolicy, FlowState, Outcome, Readiness,
+    Rejection, ReplyId, Weight,
 };
 pub use lineway_wire::zmp::outcome::{
     BindError, BindResult, CloseError, CloseResult, ConfigError, ConfigResult, ConnectError,

@@ -6,11 +6,10 @@ use lineway::zmp::monitor::EventKind::{
     ConnectionReady, Disconnected, FlowStateStale, SendFlowPaused, SendFlowResumed,
 };
 use lineway::zmp::monitor::{SEND_FLOW_WRITABLE, STALE_EPOCH};
+use lineway::zmp::status::FlowStatus;
 use lineway::zmp::{FlowState, Lane, Outcome, Record};
 
-use crate::kit::{
-    BLOCKED, HUGE, dealer, dealer_with, id, listen_small, ms, refusal, router, wait,
-};
+use crate::kit::{BLOCKED, HUGE, dealer, dealer_with, id, listen_small, ms, refusal, router, wait};
 use crate::raw::{DATA, DEALER, Peer, ROUTER, accept, control, flow_state, hello, listen, weight};
 
 /// The control frames that came between records.
@@ -53,13 +52,8 @@ fn item_41_the_frame_has_an_epoch_and_no_other_identity() {
     a.send(&hello(ROUTER, b"A"));
     a.expect_hello();
     let names: Vec<_> = a.expect_properties().into_iter().map(|(name, _)| name).collect();
-    let expected = [
-        "Socket-Type",
-        "Routing-Id",
-        "Zlink-Max-Message-Size",
-        "Zlink-Lane-Count",
-        "Zlink-Lane",
-    ];
+    let expected =
+        ["Socket-Type", "Routing-Id", "Zlink-Max-Message-Size", "Zlink-Lane-Count", "Zlink-Lane"];
     assert_eq!(names, expected);
     a.send(&crate::raw::Ready::new(ROUTER, b"A").bytes());
     d.event(ConnectionReady);
@@ -300,7 +294,7 @@ fn item_48_the_snapshot_tells_pauses() {
     let d = dealer("D1");
     let (mut a, mut b) = (d.peer(DEALER, "A"), d.peer(ROUTER, "B"));
     let flow = || d.status().flow;
-    assert_eq!(flow(), Default::default());
+    assert_eq!(flow(), FlowStatus::default());
     assert_eq!(d.status().detail() & 1 << 5, 1 << 5);
     let begun = Instant::now();
     a.pauses(&d, 1);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lineway::zmp::monitor::{ALL_EVENTS, Event, EventKind};
 use lineway::zmp::{
-    Context, Dealer, Errno, Monitor, RecvError, RecvResult, Record, Router, RoutingId, SendError,
+    Context, Dealer, Errno, Monitor, Record, RecvError, RecvResult, Router, RoutingId, SendError,
     Socket, SocketKind, SocketOptions, SubmitResult,
 };
 use socket2::{Domain, Type};
@@ -117,7 +117,12 @@ impl<S: Deref<Target = Socket>> Under<S> {
 
     /// The same, with a listener of the test's own.
     #[track_caller]
-    pub(crate) fn peer_at(&self, (listener, endpoint): (TcpListener, String), kind: u8, id: &str) -> Far {
+    pub(crate) fn peer_at(
+        &self,
+        (listener, endpoint): (TcpListener, String),
+        kind: u8,
+        id: &str,
+    ) -> Far {
         wait(self.socket.connect(&endpoint)).expect("an endpoint");
         let peer = Peer::accept(&listener, kind, id.as_bytes());
         self.event(EventKind::ConnectionReady);
@@ -210,13 +215,6 @@ impl Under<Router> {
         assert_eq!(got.record.parts().len(), 1, "{got:?}");
         let from = String::from_utf8_lossy(got.from.as_bytes()).into_owned();
         (from, got.record.parts()[0].to_vec())
-    }
-
-    /// Everything that this peer sent before has been seen.
-    #[track_caller]
-    pub(crate) fn barrier(&self, peer: &mut Peer) {
-        peer.data(&[b"barrier"]);
-        assert_eq!(self.hear().1, b"barrier");
     }
 }
 

@@ -9,6 +9,7 @@ mod raw;
 
 mod cases;
 mod flow;
+mod memory;
 mod options;
 mod ownership;
 mod readiness;

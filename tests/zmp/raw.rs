@@ -294,7 +294,7 @@ impl Peer {
             return false;
         };
         self.stream.set_read_timeout(Some(left)).expect("a timeout");
-        let mut buffer = [0; 65536];
+        let mut buffer = [0; 16384];
         match self.stream.read(&mut buffer) {
             Ok(0) => false,
             Ok(length) => {

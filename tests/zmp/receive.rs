@@ -64,7 +64,8 @@ fn item_33_too_few_slots_leave_the_record_where_it_is() {
 fn item_34_a_record_is_received_whole_and_in_order() {
     let d = dealer("D1");
     let mut far = d.peer(ROUTER, "R2");
-    let many: Vec<Vec<u8>> = (0..1000_u32).map(|n| n.to_be_bytes().repeat(n as usize % 5)).collect();
+    let many: Vec<Vec<u8>> =
+        (0..1000_u32).map(|n| n.to_be_bytes().repeat(n as usize % 5)).collect();
     let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
     let large = vec![3; 1 << 20];
     far.data(&many);

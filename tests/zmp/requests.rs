@@ -107,9 +107,7 @@ fn item_25_a_removed_endpoint_ends_its_requests() {
 }
 
 /// How a request ended that was not sent, and how long it took.
-fn refused(
-    d: &crate::kit::Under<lineway::zmp::Dealer>,
-) -> ((SubmitResult, Errno, bool), Duration) {
+fn refused(d: &crate::kit::Under<lineway::zmp::Dealer>) -> ((SubmitResult, Errno, bool), Duration) {
     let begun = Instant::now();
     match wait(d.request("question", None)).unwrap_err() {
         RequestError::NotSent(error) => (refusal(&error), begun.elapsed()),

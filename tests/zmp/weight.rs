@@ -8,8 +8,8 @@ use lineway::zmp::{
 
 use crate::common::until;
 use crate::kit::{
-    BLOCKED, HUGE, Model, Under, dealer, dealer_with, follows, id, listen_small, parts,
-    refusal, router_with, wait,
+    BLOCKED, HUGE, Model, Under, dealer, dealer_with, follows, id, listen_small, parts, refusal,
+    router_with, wait,
 };
 use crate::raw::{DATA, DEALER, Peer, ROUTER, Ready, control, flow_state, hello, listen, weight};
 
@@ -36,12 +36,13 @@ fn item_06_both_sides_use_the_weight_that_was_set_before() {
     // B said nothing: 100.
     assert_eq!(["A", "B", "C"].map(|id| known(&d.peers(), id)), [Some(200), Some(100), Some(0)]);
     let mut model = Model::new(&[('A', 200), ('B', 100), ('C', 0)]);
-    let order =
-        follows(&d, &mut model, &mut [('A', &mut a), ('B', &mut b), ('C', &mut c)], "", 30);
+    let order = follows(&d, &mut model, &mut [('A', &mut a), ('B', &mut b), ('C', &mut c)], "", 30);
     assert_eq!(order.matches('A').count(), 20);
     assert_eq!(order.matches('B').count(), 10);
+}
 
-    // Between two of the library, both ways.
+#[test]
+fn item_06_two_of_the_library_use_the_weights_of_each_other() {
     let (x, y) = (dealer("X"), dealer("Y"));
     x.set_weight(3).unwrap();
     y.set_weight(0).unwrap();

@@ -101,9 +101,14 @@ fn wire_1_8_a_router_says_the_worked_bytes() {
     peer.send(&[HELLO_D1, READY_D1].concat());
     expect(&mut peer, READY_R1);
     r.event(ConnectionReady);
-    peer.send(&[DATA_HELLO_WORLD, DATA_EMPTY, REQUEST_PING, WEIGHT_300, PAUSED_1, RUNNING_2].concat());
+    peer.send(
+        &[DATA_HELLO_WORLD, DATA_EMPTY, REQUEST_PING, WEIGHT_300, PAUSED_1, RUNNING_2].concat(),
+    );
     let data = wait(r.recv()).unwrap();
-    assert_eq!((data.record.parts(), data.reply.is_none()), (&["hello".into(), "world".into()][..], true));
+    assert_eq!(
+        (data.record.parts(), data.reply.is_none()),
+        (&["hello".into(), "world".into()][..], true)
+    );
     assert_eq!(wait(r.recv()).unwrap().record.parts(), [""]);
     let ping = wait(r.recv()).unwrap();
     assert_eq!((ping.from.as_bytes(), ping.record.parts()), (&b"D1"[..], &["ping".into()][..]));
@@ -120,7 +125,11 @@ fn wire_1_8_a_router_says_the_worked_bytes() {
 }
 
 /// The ERROR codes with which a ROUTER ends a connection that says this.
-fn answer(r: &crate::kit::Under<lineway::zmp::Router>, at: std::net::SocketAddr, bytes: &[u8]) -> Vec<u8> {
+fn answer(
+    r: &crate::kit::Under<lineway::zmp::Router>,
+    at: std::net::SocketAddr,
+    bytes: &[u8],
+) -> Vec<u8> {
     let mut peer = Peer::dial(at);
     // It may end before all is taken.
     peer.try_send(bytes);

@@ -127,7 +127,7 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    (digits.len() % 2 == 0).then(|| digits.chunks_exact(2).map(byte).collect())?
+    digits.len().is_multiple_of(2).then(|| digits.chunks_exact(2).map(byte).collect())?
 }
 
 impl std::fmt::Debug for RoutingId {
