@@ -15,6 +15,7 @@ mod ownership;
 mod readiness;
 mod receive;
 mod requests;
+mod router;
 mod selection;
 mod service;
 mod weight;
