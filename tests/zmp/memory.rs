@@ -351,10 +351,12 @@ fn all_peers_together_keep_what_the_process_allows() {
     }
     let queued = &shown(&service)["queued"];
     let sum = queued["in"].as_u64().unwrap() + queued["out"].as_u64().unwrap();
-    // Reading stops at the limit; what an echo of it is queued for is counted twice for a moment.
-    assert!(sum <= 2 * total, "{queued}");
+    // Nothing is read above the limit, but for what one read brings.
+    assert!(sum <= total + (1 << 20), "{queued}");
     let grown = service.rss().saturating_sub(before);
-    assert!(grown < 2 * total + (PEERS as u64 * (256 << 10)), "{grown} bytes for {queued}");
+    // Charge is no memory: each record has its place in queues, each connection its buffers. The
+    // limits of all peers would be 24 times the total.
+    assert!(grown < 5 * total, "{grown} bytes for {queued}");
     // Whoever leaves gives back what it took, and the others go on.
     let mut reader = peers.swap_remove(0);
     drop(peers);
