@@ -57,7 +57,10 @@ impl Part {
             }
             Self::Requests => vec![Measure {
                 rows: vec![
-                    ("round trips each second, 64 B, 100 under way".into(), Must::RatioAtLeast(0.3)),
+                    (
+                        "round trips each second, 64 B, 100 under way".into(),
+                        Must::RatioAtLeast(0.3),
+                    ),
                     ("CPU µs for each of them, both processes".into(), Must::Nothing),
                 ],
                 figures: Box::new(|program, seconds| {
@@ -124,7 +127,9 @@ impl Program {
         cc.args(["-O2", "-o"]).arg(&path).args([source, "-lzmq"]);
         let built = cc.output().is_ok_and(|output| output.status.success());
         if !built {
-            eprintln!("libzmq's side can not be built, ours is measured alone: apt-get install gcc libzmq3-dev");
+            eprintln!(
+                "libzmq's side can not be built, ours is measured alone: apt-get install gcc libzmq3-dev"
+            );
         }
         built.then_some(Self { path, first: None })
     }
@@ -156,8 +161,7 @@ impl Program {
     ) -> anyhow::Result<Vec<f64>> {
         let millis = format!("{:.0}", seconds * 1e3);
         let mut command = self.command(role);
-        let output =
-            command.args([endpoint, &size.to_string(), &millis]).args(more).output()?;
+        let output = command.args([endpoint, &size.to_string(), &millis]).args(more).output()?;
         if !output.status.success() {
             bail!("{role}: {}", output.status);
         }

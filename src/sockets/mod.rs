@@ -22,8 +22,11 @@ use crate::zmp::{Context, RoutingId, Socket, SocketOptions};
 /// Whom a command speaks with, and as whom.
 #[derive(Debug, Clone, clap::Args)]
 struct Peer {
-    /// Where the ROUTER is, such as tcp://127.0.0.1:5555 or ipc:///run/socket
-    #[arg(value_name = "ENDPOINT")]
+    /// Where the ROUTER is
+    #[arg(
+        value_name = "ENDPOINT",
+        help = "Where the ROUTER is, such as tcp://127.0.0.1:5555 or ipc:///run/socket"
+    )]
     endpoint: String,
     /// The own routing id: text, or hex:0011... [default: 16 random bytes]
     #[arg(long, value_name = "ID", value_parser = routing_id)]
@@ -55,9 +58,7 @@ fn routing_id(text: &str) -> Result<RoutingId, String> {
 }
 
 /// Runs a command with a context of its own, until it is done or interrupted.
-fn run(
-    command: impl AsyncFnOnce(Context) -> anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+fn run(command: impl AsyncFnOnce(Context) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let context = Context::new()?;
     let done = runtime.block_on(async {

@@ -12,8 +12,12 @@ use crate::zmp::{Context, Received, Record, RoutingId, SocketOptions};
 /// What `lineway serve` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ServeArgs {
-    /// Where to listen, such as tcp://127.0.0.1:5555, ipc:///run/socket or tcp://127.0.0.1:0
-    #[arg(value_name = "ENDPOINT", required = true)]
+    /// Where to listen
+    #[arg(
+        value_name = "ENDPOINT",
+        required = true,
+        help = "Where to listen, such as tcp://127.0.0.1:5555 or ipc:///run/socket"
+    )]
     endpoints: Vec<String>,
     /// The parts of each answer; without it a request gets its own parts back
     #[arg(long, value_name = "PART")]

@@ -115,6 +115,8 @@ pub struct PeerConnection {
     wire: Connection,
     /// Bytes that were read and are no whole frame yet, or wait for room.
     input: BytesMut,
+    /// The last read ended in a large part.
+    behind_large: bool,
     /// `None` while nothing is to be written.
     writer: Option<Writer>,
     state: State,
@@ -171,6 +173,7 @@ impl PeerConnection {
             own,
             wire: Connection::new(start.options),
             input: BytesMut::new(),
+            behind_large: false,
             writer: None,
             state: State::Shaking,
             end: None,

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, BytesMut};
+use lineway_wire::zmp::FIRST_ROOM;
 use lineway_wire::zmp::core::Turn;
 use lineway_wire::zmp::encode::Writer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,7 +20,11 @@ use crate::socket::Stream;
 const READ: usize = 64 << 10;
 
 /// From here on the rest of a part is read to where it stays, in bytes.
-const DIRECT: usize = 32 << 10;
+const DIRECT: usize = 16 << 10;
+
+/// What a read takes behind a large part, in bytes: one more of that kind is then read to where it
+/// stays but for this beginning, and one of 64 KiB in two reads.
+const BEHIND_LARGE: usize = (16 << 10) + 256;
 
 /// Slices of one gathered write.
 const GATHERED: usize = 64;
@@ -137,13 +142,17 @@ impl PeerConnection {
         scratch: &mut Scratch,
     ) -> Poll<io::Result<usize>> {
         let wanted = self.wire.wanted();
-        if wanted >= DIRECT {
+        if wanted >= DIRECT || self.input.len() >= DIRECT {
+            self.behind_large = true;
             // No byte more than the part: what follows would keep its memory.
             self.input.reserve(wanted);
             let mut rest = (&mut self.input).limit(wanted);
             return poll_read_buf(Pin::new(&mut self.stream), cx, &mut rest);
         }
         // Beyond its share it reads its own record, and no byte more.
+        if self.behind_large && self.input.is_empty() && !self.reader.is_finishing() {
+            return self.read_behind_large(cx);
+        }
         let most = if self.reader.is_finishing() { wanted.max(1) } else { READ };
         let mut buffer = ReadBuf::new(&mut scratch.buffer[..most]);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
@@ -155,6 +164,17 @@ impl PeerConnection {
             self.input = input;
         }
         Poll::Ready(Ok(read.len()))
+    }
+
+    /// Reads the beginning of a large part to where the rest of it has room.
+    fn read_behind_large(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut input = BytesMut::with_capacity(BEHIND_LARGE + FIRST_ROOM);
+        let mut first = (&mut input).limit(BEHIND_LARGE);
+        let read = ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut first))?;
+        self.behind_large = false;
+        // Less than that is no large part that is on its way, and keeps no more than it needs.
+        self.input = if read == BEHIND_LARGE { input } else { BytesMut::from(&input[..]) };
+        Poll::Ready(Ok(read))
     }
 
     /// Writes until nothing is left or nothing is taken. True when something was written.
