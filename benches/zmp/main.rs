@@ -42,10 +42,13 @@ enum Part {
     Ping,
 }
 
+/// Takes the figures of a program's sockets, for so many seconds.
+type Figures = Box<dyn Fn(&Program, f64) -> anyhow::Result<Vec<f64>>>;
+
 /// One row, or two that are measured together.
 struct Measure {
     rows: Vec<(String, Must)>,
-    figures: Box<dyn Fn(&Program, f64) -> anyhow::Result<Vec<f64>>>,
+    figures: Figures,
 }
 
 impl Part {
