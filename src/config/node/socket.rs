@@ -187,18 +187,7 @@ fn connected(value: &Value<'_>, endpoint: Endpoint) -> Option<Endpoint> {
 }
 
 fn routing_id(value: &Value<'_>) -> Option<RoutingId> {
-    value.parsed(ROUTING_ID, |text| match text.strip_prefix("hex:") {
-        Some(digits) => RoutingId::new(unhex(digits)?),
-        None => RoutingId::new(text.as_bytes().to_vec()),
-    })
-}
-
-/// The bytes of pairs of hexadecimal digits.
-fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    digits.len().is_multiple_of(2).then(|| digits.chunks_exact(2).map(byte).collect())?
+    value.parsed(ROUTING_ID, |text| text.parse().ok())
 }
 
 fn millis(table: &mut Table<'_>, name: &'static str, default: Millis, least: i64) -> Millis {

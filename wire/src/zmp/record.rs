@@ -238,3 +238,19 @@ pub enum Outgoing {
         epoch: NonZeroU64,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{RoutingId, WrongRoutingId};
+
+    #[test]
+    fn zmp_4_1_a_routing_id_is_text_or_pairs_of_digits_of_1_to_255_bytes() {
+        let id = |text: &str| text.parse::<RoutingId>();
+        assert_eq!(id("D1").unwrap().as_bytes(), b"D1");
+        assert_eq!(id("hex:00fF").unwrap().as_bytes(), [0, 255]);
+        assert_eq!(id(&"a".repeat(255)).unwrap().as_bytes().len(), 255);
+        for wrong in ["", "hex:", "hex:0", "hex:0g", "hex:+1", "hex:ü", &"a".repeat(256)] {
+            assert_eq!(id(wrong), Err(WrongRoutingId), "{wrong}");
+        }
+    }
+}
