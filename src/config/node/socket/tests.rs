@@ -2,7 +2,6 @@ use lineway_actors::settings::{MessageSettings, NodeSettings, RouterSocketSettin
 use lineway_wire::zmp::RoutingId;
 use lineway_wire::zmp::core::{DuplicatePolicy, Weight};
 
-use super::unhex;
 use crate::config::{Config, LoadOptions, parse};
 
 fn read(settings: &str, options: &LoadOptions) -> Result<Config, Vec<String>> {
@@ -66,7 +65,6 @@ fn a_routing_id_is_text_or_hexadecimal() {
     for text in ["a".repeat(256), format!("{longest}00")] {
         assert_eq!(wrong(&format!("{BIND}routing-id = {text:?}")).len(), 1);
     }
-    assert_eq!(unhex(""), Some(Vec::new()));
 }
 
 #[test]
