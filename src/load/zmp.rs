@@ -90,7 +90,11 @@ struct Tally {
 /// The endpoint is wrong, nobody is there in time, or a thread can not start.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report = runtime.block_on(load(args)).with_context(|| args.endpoint.clone())?;
+    let context = Context::new()?;
+    let loaded = runtime.block_on(load(args, &context)).with_context(|| args.endpoint.clone());
+    // The last words of the connection are on their way when this is over.
+    context.join();
+    let report = loaded?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else if !args.quiet {
@@ -99,14 +103,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn load(args: &Args) -> anyhow::Result<Report> {
+async fn load(args: &Args, context: &Context) -> anyhow::Result<Report> {
     let timeout = Duration::from_millis(args.timeout_ms.into());
     let mut options = SocketOptions::dealer();
     options.send_timeout = Some(timeout);
     options.receive_timeout = None;
     options.core.request_timeout = timeout;
     options.linger = Some(timeout);
-    let context = Context::new()?;
     let dealer = context.dealer(options);
     dealer.connect(&args.endpoint).await?;
     let bar = bar(args);
