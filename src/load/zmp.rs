@@ -11,9 +11,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::table::Table;
-use crate::zmp::{
-    Context, Dealer, Outcome, Record, RequestResult, SocketOptions, SubmitResult,
-};
+use crate::zmp::{Context, Dealer, Outcome, Record, RequestResult, SocketOptions, SubmitResult};
 
 /// How many operations there are between two looks at the clock and at the progress bar.
 const STRIDE: u64 = 256;
@@ -21,8 +19,8 @@ const STRIDE: u64 = 256;
 /// What `lineway load zmp` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// The ROUTER, such as tcp://127.0.0.1:5555
-    #[arg(value_name = "ENDPOINT")]
+    /// The ROUTER, such as `tcp://127.0.0.1:5555`
+    #[arg(value_name = "ENDPOINT", value_parser = crate::sockets::place)]
     pub endpoint: String,
     /// What is sent
     #[arg(long, value_enum, default_value_t = Mode::Request)]

@@ -1,5 +1,6 @@
 //! Parts of records as arguments, as text for people and as JSON for scripts.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 
 use anyhow::Context as _;
@@ -49,7 +50,11 @@ pub(super) fn values(record: Option<&Record>) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 #[cfg(test)]
