@@ -44,7 +44,8 @@ enum Command {
     /// Ask a ROUTER, and print its answer.
     ///
     /// The parts of the answer go to standard output, a line each. Exit code 0 with an answer, 1
-    /// without one.
+    /// without one: nobody was there, took the request or answered in time, or the answer is an
+    /// error. `--json` tells which.
     Request(sockets::RequestArgs),
     /// Send one record to a ROUTER or DEALER, and wait until it is on its way.
     Send(sockets::SendArgs),

@@ -26,6 +26,7 @@ use lineway_actors::settings::Plan;
 
 pub use negotiate::Format;
 pub use server::Server;
+pub(crate) use sockets::routing_id;
 
 /// What a service shows of itself.
 #[derive(Clone)]

@@ -224,7 +224,7 @@ fn socket(view: &SocketView, limit: usize) -> Socket<'_> {
 }
 
 /// A routing id as a configuration could have it: its text, or `hex:` and digits.
-pub(super) fn routing_id(id: &[u8]) -> String {
+pub(crate) fn routing_id(id: &[u8]) -> String {
     const HEX: &str = "hex:";
     let plain = id.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     match std::str::from_utf8(id) {

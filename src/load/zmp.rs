@@ -19,8 +19,8 @@ const STRIDE: u64 = 256;
 /// What `lineway load zmp` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// The ROUTER
-    #[arg(value_name = "ENDPOINT", help = "The ROUTER, such as tcp://127.0.0.1:5555")]
+    /// The ROUTER, such as `tcp://127.0.0.1:5555`
+    #[arg(value_name = "ENDPOINT", value_parser = crate::sockets::place)]
     pub endpoint: String,
     /// What is sent
     #[arg(long, value_enum, default_value_t = Mode::Request)]

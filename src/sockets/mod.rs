@@ -15,6 +15,7 @@ use anyhow::Context as _;
 pub use request::{RequestArgs, SendArgs, request, send};
 pub use serve::{ServeArgs, serve};
 
+use lineway_actors::wire::zmp::endpoint::{Endpoint, EndpointError};
 use lineway_actors::wire::zmp::record::WrongRoutingId;
 
 use crate::zmp::{Context, RoutingId, Socket, SocketOptions};
@@ -22,11 +23,8 @@ use crate::zmp::{Context, RoutingId, Socket, SocketOptions};
 /// Whom a command speaks with, and as whom.
 #[derive(Debug, Clone, clap::Args)]
 struct Peer {
-    /// Where the ROUTER is
-    #[arg(
-        value_name = "ENDPOINT",
-        help = "Where the ROUTER is, such as tcp://127.0.0.1:5555 or ipc:///run/socket"
-    )]
+    /// Where the peer is, such as `tcp://127.0.0.1:5555` or `ipc:///run/socket`
+    #[arg(value_name = "ENDPOINT", value_parser = place)]
     endpoint: String,
     /// The own routing id: text, or hex:0011... [default: 16 random bytes]
     #[arg(long, value_name = "ID", value_parser = routing_id)]
@@ -55,6 +53,29 @@ impl Peer {
 /// A routing id of the command line.
 fn routing_id(text: &str) -> Result<RoutingId, String> {
     text.parse().map_err(|error: WrongRoutingId| error.to_string())
+}
+
+/// An endpoint of the command line, to bind.
+fn endpoint(text: &str) -> Result<String, String> {
+    parsed(text).map(|_| text.to_owned())
+}
+
+/// An endpoint of the command line, to connect to.
+pub(crate) fn place(text: &str) -> Result<String, String> {
+    if parsed(text)?.is_complete() {
+        return Ok(text.to_owned());
+    }
+    Err("it is not the place of one peer, such as tcp://127.0.0.1:5555".to_owned())
+}
+
+fn parsed(text: &str) -> Result<Endpoint, String> {
+    match text.parse() {
+        Ok(Endpoint::Inproc(_)) => Err("inproc joins sockets of one process".to_owned()),
+        Ok(endpoint) => Ok(endpoint),
+        // The message of a wrong argument names it already.
+        Err(EndpointError::Invalid { why, .. }) => Err(why.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Runs a command with a context of its own, until it is done or interrupted.
@@ -92,4 +113,31 @@ fn print(line: &[u8]) -> anyhow::Result<()> {
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush())
         .context("standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{endpoint, place};
+
+    #[test]
+    fn a_wrong_endpoint_says_what_is_wrong() {
+        for text in ["tcp://127.0.0.1:5555", "tcp://worker.example:1", "ipc:///run/socket"] {
+            assert_eq!(place(text).as_deref(), Ok(text));
+        }
+        assert_eq!(endpoint("tcp://*:0").as_deref(), Ok("tcp://*:0"));
+        for text in ["tcp://*:5555", "tcp://127.0.0.1:0", "ipc://*"] {
+            assert!(place(text).unwrap_err().contains("one peer"), "{text}");
+        }
+        for (text, why) in [
+            ("127.0.0.1:5555", "no transport"),
+            ("tcp://127.0.0.1", "no port"),
+            ("tls://127.0.0.1:5555", "comes later"),
+            ("http://127.0.0.1:5555", "there is no transport"),
+            ("inproc://a", "one process"),
+        ] {
+            let [bound, connected] = [endpoint(text), place(text)].map(Result::unwrap_err);
+            assert_eq!(bound, connected);
+            assert!(bound.contains(why), "{text}: {bound}");
+        }
+    }
 }

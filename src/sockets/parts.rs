@@ -50,7 +50,8 @@ pub(super) fn values(record: Option<&Record>) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string does not fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })

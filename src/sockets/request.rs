@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Peer, parts, run};
-use crate::zmp::{Context, Record, RequestError};
+use crate::zmp::status::RecordKind;
+use crate::zmp::{Context, Dealer, Record, RequestError};
 
 /// How long a socket that has nothing more to do may take to write what it has.
 const LINGER: Duration = Duration::from_secs(10);
@@ -54,13 +55,13 @@ async fn ask(args: &RequestArgs, record: Record, context: Context) -> anyhow::Re
     let began = Instant::now();
     let whole = Duration::from_millis(args.timeout_ms.into());
     let mut options = args.peer.options();
-    options.send_timeout = Some(whole);
+    // The limit below is the only one: two of one length would end in either order.
+    options.send_timeout = None;
     options.linger = Some(Duration::ZERO);
     let dealer = context.dealer(options);
     args.peer.connect(&dealer).await?;
     // The timeout of a request begins when it is sent: what the connection took is part of ours.
     let asked = tokio::time::timeout(whole, dealer.request(record, Some(whole))).await;
-    let late = || "no answer in time".to_owned();
     let (result, errno, error, parts) = match &asked {
         Ok(Ok(reply)) => ("ok", None, None, Some(reply)),
         Ok(Err(error)) => {
@@ -70,7 +71,10 @@ async fn ask(args: &RequestArgs, record: Record, context: Context) -> anyhow::Re
             };
             (result_of(error), error.errno().name(), Some(error.to_string()), parts)
         }
-        Err(_) => ("timed_out", Some("ETIMEDOUT"), Some(late()), None),
+        Err(_) => {
+            let (result, errno, error) = late(&dealer);
+            (result, Some(errno), Some(format!("{error} in {} ms", args.timeout_ms)), None)
+        }
     };
     if args.json {
         let document = json!({
@@ -89,6 +93,21 @@ async fn ask(args: &RequestArgs, record: Record, context: Context) -> anyhow::Re
         }
     }
     Ok(if error.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How far a request came that was not answered in time: result, errno, and for a person.
+fn late(dealer: &Dealer) -> (&'static str, &'static str, &'static str) {
+    if dealer.counters().sent.records[RecordKind::Request] > 0 {
+        ("timed_out", "ETIMEDOUT", "no answer")
+    } else if is_there(dealer) {
+        ("backpressured", "EAGAIN", "the peer is there and took no request")
+    } else {
+        ("not_connected", "ENOTCONN", "no peer was there")
+    }
+}
+
+fn is_there(dealer: &Dealer) -> bool {
+    dealer.peers().iter().any(|peer| peer.ready)
 }
 
 fn result_of(error: &RequestError) -> &'static str {
@@ -111,7 +130,12 @@ pub fn send(args: &SendArgs) -> anyhow::Result<ExitCode> {
         let dealer = context.dealer(options);
         args.peer.connect(&dealer).await?;
         if let Err(error) = dealer.send(record).await {
-            eprintln!("lineway: {}: {error}", args.peer.endpoint());
+            let endpoint = args.peer.endpoint();
+            if is_there(&dealer) {
+                eprintln!("lineway: {endpoint}: {error}");
+            } else {
+                eprintln!("lineway: {endpoint}: no peer was there in {} ms", args.timeout_ms);
+            }
             return Ok(ExitCode::FAILURE);
         }
         // Over when the system has the bytes.

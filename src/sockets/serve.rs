@@ -6,20 +6,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{parts, routing_id, run};
+use super::{endpoint, parts, routing_id, run};
+use crate::admin;
 use crate::zmp::{Context, Received, Record, RoutingId, SocketOptions};
 
 /// What `lineway serve` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ServeArgs {
-    /// Where to listen
-    #[arg(
-        value_name = "ENDPOINT",
-        required = true,
-        help = "Where to listen, such as tcp://127.0.0.1:5555 or ipc:///run/socket"
-    )]
+    /// Where to listen, such as `tcp://127.0.0.1:5555`, `ipc:///run/socket` or `tcp://127.0.0.1:0`
+    #[arg(value_name = "ENDPOINT", required = true, value_parser = endpoint)]
     endpoints: Vec<String>,
-    /// The parts of each answer; without it a request gets its own parts back
+    /// A part of each answer, may be repeated; without it a request gets its own parts back
     #[arg(long, value_name = "PART")]
     reply: Vec<String>,
     /// End after so many records
@@ -31,6 +28,9 @@ pub struct ServeArgs {
     /// The routing id of the socket: text, or hex:0011...
     #[arg(long, value_name = "ID", value_parser = routing_id)]
     routing_id: Option<RoutingId>,
+    /// What a broker chooses it by, beside the weights of others; 0 = not at all
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    weight: u32,
     /// One JSON document a record in place of a line of text
     #[arg(long)]
     json: bool,
@@ -60,6 +60,7 @@ async fn answer(
     options.receive_timeout = args.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
     options.linger = Some(Duration::from_secs(10));
     let router = context.router(options);
+    router.set_weight(args.weight)?;
     for endpoint in &args.endpoints {
         let real = router.bind(endpoint).await.with_context(|| endpoint.clone())?;
         eprintln!("listening on {real}");
@@ -74,7 +75,7 @@ async fn answer(
         if let Some(owed) = owed
             && let Err(error) = owed.reply(reply.clone().unwrap_or(record)).await
         {
-            eprintln!("lineway: {}: {error}", parts::text(from.as_bytes()));
+            eprintln!("lineway: {}: {error}", admin::routing_id(from.as_bytes()));
         }
         served += 1;
     }
@@ -84,12 +85,12 @@ async fn answer(
 
 fn tell(as_json: bool, from: &RoutingId, record: &Record, asks: bool) -> anyhow::Result<()> {
     let kind = if asks { "request" } else { "data" };
+    let from = admin::routing_id(from.as_bytes());
     let line = if as_json {
-        let from = parts::value(from.as_bytes());
         json!({ "kind": kind, "from": from, "parts": parts::values(Some(record)) }).to_string()
     } else {
         let parts: Vec<_> = record.parts().iter().map(|part| parts::text(part)).collect();
-        format!("{} {kind}: {}", parts::text(from.as_bytes()), parts.join(" | "))
+        format!("{from} {kind}: {}", parts.join(" | "))
     };
     super::print(line.as_bytes())
 }
