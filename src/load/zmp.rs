@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::table::Table;
+use super::tcp::Latency;
 use crate::zmp::{Context, Dealer, Outcome, Record, RequestResult, SocketOptions, SubmitResult};
 
 /// How many operations there are between two looks at the clock and at the progress bar.
@@ -70,9 +71,9 @@ pub struct Report {
     pub operations: u64,
     /// Of these, each second.
     pub per_second: f64,
-    /// Microseconds of a request: half, nine of ten, 99 of 100, the longest.
+    /// Microseconds of a request; nothing for records.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_us: Option<[f64; 4]>,
+    pub latency_us: Option<Latency>,
     /// Failures by the contract's result.
     pub errors: BTreeMap<&'static str, u64>,
 }
@@ -240,7 +241,6 @@ fn bar(args: &Args) -> ProgressBar {
 impl Report {
     fn new(args: &Args, took: Duration, tally: Tally) -> Self {
         let seconds = took.as_secs_f64().max(1e-9);
-        let us = |fraction| tally.latency.percentile(fraction).as_nanos() as f64 / 1e3;
         let mode = match args.mode {
             Mode::Request => "request",
             Mode::Send => "send",
@@ -251,7 +251,7 @@ impl Report {
             seconds,
             operations: tally.operations,
             per_second: tally.operations as f64 / seconds,
-            latency_us: (!tally.latency.is_empty()).then(|| [0.5, 0.9, 0.99, 1.0].map(us)),
+            latency_us: Latency::of(&tally.latency),
             errors: tally.errors,
         }
     }
@@ -264,9 +264,10 @@ impl std::fmt::Display for Report {
         table.row(["seconds", &format!("{:.3}", self.seconds)]);
         table.row(["operations", &self.operations.to_string()]);
         table.row(["each second", &format!("{:.0}", self.per_second)]);
-        for (name, us) in ["p50", "p90", "p99", "max"].iter().zip(self.latency_us.iter().flatten())
-        {
-            table.row([*name, &format!("{us:.1} µs")]);
+        if let Some(latency) = self.latency_us {
+            for (name, us) in latency.rows() {
+                table.row([name, &format!("{us:.1} µs")]);
+            }
         }
         for (result, count) in &self.errors {
             table.row([format!("errors: {result}"), count.to_string()]);

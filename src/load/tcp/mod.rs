@@ -15,7 +15,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 pub use client::load;
-pub use report::{ErrorKind, Report};
+pub use report::{ErrorKind, Latency, Report};
 pub use serve::{Peer, Server};
 
 /// How long a load without `--duration-ms` and `--count` lasts.

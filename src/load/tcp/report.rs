@@ -140,11 +140,24 @@ pub struct Latency {
     pub max: f64,
 }
 
+impl Latency {
+    /// Of these samples; nothing when there is none.
+    pub fn of(samples: &Histogram) -> Option<Self> {
+        let us = |fraction| samples.percentile(fraction).as_nanos() as f64 / 1e3;
+        let latency = || Self { p50: us(0.5), p90: us(0.9), p99: us(0.99), max: us(1.0) };
+        (!samples.is_empty()).then(latency)
+    }
+
+    /// Each with its name.
+    pub fn rows(&self) -> [(&'static str, f64); 4] {
+        [("p50", self.p50), ("p90", self.p90), ("p99", self.p99), ("max", self.max)]
+    }
+}
+
 impl Report {
     pub(super) fn new(mode: Mode, target: &str, n: u32, took: Duration, tally: Tally) -> Self {
         let seconds = took.as_secs_f64().max(1e-9);
         let gbit = |bytes: u64| bytes as f64 * 8.0 / 1e9 / seconds;
-        let us = |fraction| tally.latency.percentile(fraction).as_nanos() as f64 / 1e3;
         Self {
             mode: mode.name(),
             target: target.to_owned(),
@@ -156,12 +169,7 @@ impl Report {
             received_bytes: tally.received,
             sent_gbit_per_second: gbit(tally.sent),
             received_gbit_per_second: gbit(tally.received),
-            latency_us: (!tally.latency.is_empty()).then(|| Latency {
-                p50: us(0.5),
-                p90: us(0.9),
-                p99: us(0.99),
-                max: us(1.0),
-            }),
+            latency_us: Latency::of(&tally.latency),
             errors: tally.errors,
         }
     }
@@ -189,7 +197,7 @@ impl std::fmt::Display for Report {
             }
         }
         if let Some(l) = self.latency_us {
-            for (name, us) in [("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("max", l.max)] {
+            for (name, us) in l.rows() {
                 table.row([name, &format!("{us:.1} µs")]);
             }
         }
