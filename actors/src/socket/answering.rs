@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 
-use super::wait::{On, WaitKey, now};
+use super::wait::{On, WaitKey, come_again, now};
 use super::{Shared, Socket};
 
 /// How many records or completions one step of a socket moves: a lock is held no longer.
@@ -163,7 +163,7 @@ impl<M: Machine> Future for Driver<M> {
                 return Poll::Ready(());
             }
             if more {
-                cx.waker().wake_by_ref();
+                come_again(cx);
                 return Poll::Pending;
             }
             if this.poll_sleep(cx).is_pending() {

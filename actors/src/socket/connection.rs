@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use self::io::Scratch;
 use self::time::Times;
+use super::wait::come_again;
 use super::{Reader, Shared, Stream, Total};
 use crate::messages::{ConnectionSays, ConnectionWord, Disconnect};
 use crate::metrics::{ActorKind, ActorMetrics};
@@ -39,6 +40,10 @@ use crate::spawn;
 /// Rounds of one turn, each at most one read and what it takes to write a batch: then others have
 /// theirs.
 const ROUNDS: usize = 16;
+
+/// Small records and control frames after which a turn ends with its round: one read can bring
+/// thousands of them.
+const HANDLED: usize = 1024;
 
 /// What a connection takes from its socket to write at once, in bytes, or one record: the rest waits
 /// in the socket's queue.
@@ -200,6 +205,7 @@ impl PeerConnection {
         scratch.lend(&mut self.writer);
         self.mind_the_time();
         let mut again = true;
+        scratch.handled = 0;
         for round in 0..ROUNDS {
             again = match self.state {
                 State::Shaking | State::Attaching(_) | State::Open => {
@@ -209,7 +215,7 @@ impl PeerConnection {
                 State::Parting { .. } => self.part(cx, scratch),
                 State::Over => false,
             };
-            if !again {
+            if !again || scratch.handled > HANDLED {
                 break;
             }
         }
@@ -218,7 +224,7 @@ impl PeerConnection {
             return Poll::Ready(());
         }
         if again {
-            cx.waker().wake_by_ref();
+            come_again(cx);
         }
         self.times.arm(cx);
         Poll::Pending
@@ -318,6 +324,7 @@ impl PeerConnection {
                 if let Inbound::Record(_, record) = &inbound {
                     self.given += record.charge();
                 }
+                scratch.handled += 1;
                 scratch.turn.received.push(inbound);
             }
             Event::Error { code, reason } => {

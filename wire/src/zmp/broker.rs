@@ -180,8 +180,9 @@ impl Broker {
         let mut more = self.take_data(dealer, budget);
         more |= self.take_completions(dealer, budget);
         self.offer_arrivals(now, dealer);
-        more |= self.offer_held(now, dealer, budget);
+        // What stands behind a request that expires may have a worker.
         more |= self.expire(now, budget);
+        more |= self.offer_held(now, dealer, budget);
         if self.stopping.is_some_and(|deadline| deadline <= now) {
             self.give_up();
         }

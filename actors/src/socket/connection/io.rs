@@ -37,6 +37,8 @@ const WRITERS: usize = 8;
 pub(super) struct Scratch {
     buffer: Box<[u8]>,
     pub(super) turn: Turn,
+    /// What this turn has brought the socket.
+    pub(super) handled: usize,
     writers: Vec<Writer>,
 }
 
@@ -44,6 +46,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         buffer: vec![0; READ].into_boxed_slice(),
         turn: Turn::default(),
+        handled: 0,
         writers: Vec::new(),
     });
 }

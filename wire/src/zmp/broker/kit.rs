@@ -220,6 +220,19 @@ impl World {
         }
     }
 
+    /// Steps as an owner does that was woken once, and as often as the broker asks for.
+    pub(super) fn turn(&mut self) {
+        let (mut at_router, mut at_dealer) = (true, true);
+        while at_router || at_dealer {
+            let (router, dealer) = (&mut self.clients.core, &mut self.workers.core);
+            let more = at_router && self.broker.at_router(self.now, router, 64);
+            at_dealer |= self.broker.wants_dealer();
+            at_dealer = at_dealer && self.broker.at_dealer(self.now, dealer, 64);
+            at_router = more || self.broker.wants_router();
+            at_dealer |= self.broker.wants_dealer();
+        }
+    }
+
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.run();

@@ -247,6 +247,23 @@ fn broker_b4_waiting_for_a_worker_counts_against_the_timeout() {
 }
 
 #[test]
+fn broker_b4_data_behind_a_request_that_expires_goes_to_the_peer_that_takes_it() {
+    let mut world = World::new();
+    world.client("c");
+    world.workers.join_as(world.now, "w", SocketKind::Dealer);
+    world.request("c", 1, "asks");
+    world.clients.send(world.now, "c", Kind::Data, "data");
+    world.run();
+    assert_eq!(asked(&mut world, "w"), Vec::<String>::new(), "in order of the client");
+    world.now += ms(5000);
+    world.turn();
+    assert_eq!(world.status().held_data, 0, "no further event is needed");
+    world.run();
+    assert_eq!(world.clients.records("c"), [error(1, Errno::ETIMEDOUT, &[])]);
+    assert_eq!(asked(&mut world, "w"), ["data"]);
+}
+
+#[test]
 fn broker_b4_a_timeout_of_zero_is_at_once() {
     let mut world = World::with(BrokerSettings::default(), |_| {}, timeout(0));
     world.client("c");

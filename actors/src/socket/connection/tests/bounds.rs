@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use lineway_wire::zmp::core::Submit;
+use lineway_wire::zmp::status::RecordKind;
 use lineway_wire::zmp::{Record, RoutingId, SocketKind};
 use tokio::time::Instant;
 
@@ -130,6 +131,25 @@ fn connection_records_of_one_turn_share_a_write_and_a_lone_one_does_not_wait() {
         tokio::task::yield_now().await;
         kit.quiet().await;
         assert_eq!(frames(&mut peer.take()).len(), 1);
+    });
+}
+
+#[test]
+fn connection_a_flood_of_small_frames_lets_others_have_their_turn() {
+    const ALL: u64 = 100_000;
+    run(async |kit| {
+        let mut house = House::with(&kit, SocketKind::Router, 0, |core| core.receive_hwm = 0);
+        let (_, peer) = house.accept_dealer(&kit, "D1").await;
+        peer.offer(&data(&[b""]).repeat(ALL as usize));
+        let (mut seen, mut most) = (0, 0);
+        while seen < ALL {
+            tokio::task::yield_now().await;
+            let received = house.core(|core| core.counters().received.records[RecordKind::Data]);
+            most = most.max(received - seen);
+            seen = received;
+        }
+        // What one read brings, on top of what ends a turn.
+        assert!(most <= 1024 + (64 << 10) / 8, "{most} in one turn");
     });
 }
 
