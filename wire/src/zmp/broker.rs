@@ -38,6 +38,9 @@ pub use echo::Echo;
 use held::{Entry, Held, Request, Taken};
 use outbox::{Answer, Limits, Outbox, Via};
 
+/// DATA that waits is looked at no more often than this.
+const LEAST_LOOK: Duration = Duration::from_secs(1);
+
 /// Joins the clients of a ROUTER with the workers of a DEALER (B-1 to B-5).
 #[derive(Debug)]
 pub struct Broker {
@@ -130,6 +133,13 @@ impl Broker {
         for held in self.returns.drain(..) {
             router.release(held);
         }
+        let again = now + self.timeout.max(LEAST_LOOK);
+        let gone = |entry: &Entry| !router.has_connection(entry.charge.connection);
+        // A client that comes back again and again would hold as much each time.
+        for entry in self.held.look(now, again, gone) {
+            self.counters.dropped(DropReason::NoRoute);
+            router.release(entry.charge);
+        }
         let mut via = Via { now, core: router, counters: &mut self.counters };
         let mut more = true;
         for _ in 0..budget {
@@ -208,8 +218,9 @@ impl Broker {
     /// When both steps are due, whatever happens until then.
     pub fn next_deadline(&self) -> Option<Instant> {
         let stop = self.stopping.filter(|_| !self.is_over());
-        let deadlines = [self.held.next_deadline(), self.outbox.next_look(), stop];
-        deadlines.into_iter().flatten().min()
+        let held = [self.held.next_deadline(), self.held.next_look()];
+        let deadlines = held.into_iter().chain([self.outbox.next_look(), stop]);
+        deadlines.flatten().min()
     }
 
     /// Takes nothing more from clients. What was taken is answered until `deadline`; then it ends
@@ -315,7 +326,7 @@ impl Broker {
             }
             let deadline = at + self.timeout;
             let request = reply.map(|reply| Request { reply, deadline });
-            let entry = Entry { record, charge, request };
+            let entry = Entry { record, charge, request, look: deadline };
             let stalled = self.outbox.waits(&client);
             if stalled || self.held.ready() > 0 || self.blocked[entry.sort() as usize].is_some() {
                 self.held.push(&client, stalled, entry);
@@ -347,7 +358,7 @@ impl Broker {
         entry: Entry,
     ) -> Option<Entry> {
         let sort = entry.sort();
-        let Entry { record, charge, request } = entry;
+        let Entry { record, charge, request, look } = entry;
         let (submit, context) = match request {
             Some(Request { reply, deadline }) if deadline <= now => {
                 self.fail(client, reply, charge, Errno::ETIMEDOUT);
@@ -374,7 +385,7 @@ impl Broker {
             (SubmitResult::Backpressured | SubmitResult::OutOfMemory, _) => {
                 let blocked = token.map_or(Blocked::Reservation, Blocked::Token);
                 self.blocked[sort as usize] = Some(blocked);
-                return Some(Entry { record, charge, request });
+                return Some(Entry { record, charge, request, look });
             }
             (_, Some(Request { reply, .. })) => {
                 self.fail(client, reply, charge, errno_of_submit(error));

@@ -24,7 +24,7 @@ const DIRECT: usize = 16 << 10;
 
 /// What a read takes behind a large part, in bytes: one more of that kind is then read to where it
 /// stays but for this beginning, and one of 64 KiB in two reads.
-const BEHIND_LARGE: usize = (16 << 10) + 256;
+const BEHIND_LARGE: usize = (24 << 10) + 256;
 
 /// Slices of one gathered write.
 const GATHERED: usize = 64;

@@ -26,6 +26,8 @@ pub(super) struct Entry {
     pub(super) charge: HeldCharge,
     /// `None`: DATA.
     pub(super) request: Option<Request>,
+    /// DATA: when it is looked at whether its client's connection is still there.
+    pub(super) look: Instant,
 }
 
 /// What makes an entry a request.
@@ -66,6 +68,7 @@ pub(super) struct Held {
     /// By client and the order of arrival.
     entries: BTreeMap<(usize, u64), Entry>,
     deadlines: BTreeSet<(Instant, usize, u64)>,
+    looks: BTreeSet<(Instant, usize, u64)>,
     /// Clients that are not stalled, by the sort of their first entry and when they come next.
     turns: [BTreeMap<u64, usize>; 2],
     numbers: u64,
@@ -129,6 +132,30 @@ impl Held {
         self.take(index, number)
     }
 
+    /// Looks at DATA that has waited for so long, and takes out what is `gone`; the rest is looked
+    /// at `again`.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        again: Instant,
+        gone: impl Fn(&Entry) -> bool,
+    ) -> Vec<Entry> {
+        let mut taken = Vec::new();
+        while let Some(&(look, index, number)) = self.looks.first()
+            && look <= now
+            && let Some(mut entry) = self.remove(index, number)
+        {
+            if gone(&entry) {
+                self.settle(index);
+                taken.push(entry);
+            } else {
+                entry.look = again;
+                self.insert(index, number, entry);
+            }
+        }
+        taken
+    }
+
     /// Whatever waits, in no particular order.
     pub(super) fn pop(&mut self) -> Option<(RoutingId, Entry)> {
         let (index, number) = *self.entries.first_key_value()?.0;
@@ -138,6 +165,11 @@ impl Held {
     /// When the first request expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, ..)| *deadline)
+    }
+
+    /// When DATA is to be looked at.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.looks.first().map(|(look, ..)| *look)
     }
 
     /// From now on nothing of this client has its turn, or again it has.
@@ -191,9 +223,10 @@ impl Held {
     }
 
     fn insert(&mut self, index: usize, number: u64, entry: Entry) {
-        if let Some(request) = entry.request {
-            self.deadlines.insert((request.deadline, index, number));
-        }
+        match entry.request {
+            Some(request) => self.deadlines.insert((request.deadline, index, number)),
+            None => self.looks.insert((entry.look, index, number)),
+        };
         self.entries.insert((index, number), entry);
         let client = &mut self.clients[index];
         client.entries += 1;
@@ -202,9 +235,10 @@ impl Held {
 
     fn remove(&mut self, index: usize, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&(index, number))?;
-        if let Some(request) = entry.request {
-            self.deadlines.remove(&(request.deadline, index, number));
-        }
+        match entry.request {
+            Some(request) => self.deadlines.remove(&(request.deadline, index, number)),
+            None => self.looks.remove(&(entry.look, index, number)),
+        };
         let client = &mut self.clients[index];
         client.entries -= 1;
         self.ready -= usize::from(!client.stalled);

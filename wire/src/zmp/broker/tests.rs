@@ -264,6 +264,29 @@ fn broker_b4_data_behind_a_request_that_expires_goes_to_the_peer_that_takes_it()
 }
 
 #[test]
+fn broker_b1_data_of_a_connection_that_ended_is_held_no_longer_than_a_request() {
+    let mut world = World::new();
+    world.client("c");
+    world.client("d");
+    for client in ["c", "d"] {
+        world.clients.send(world.now, client, Kind::Data, "data");
+    }
+    world.run();
+    world.clients.leave(world.now, "c");
+    // Its name comes back, which is another connection.
+    world.client("c");
+    world.pass(ms(4999));
+    assert_eq!(world.status().held_data, 2, "a worker may still come");
+    world.pass(ms(2));
+    assert_eq!(world.status().held_data, 1, "one of a client that is there waits on");
+    assert_eq!(world.status().counters.drops(DropReason::NoRoute), 1);
+    world.worker("w");
+    world.run();
+    assert_eq!(asked(&mut world, "w"), ["data"]);
+    assert_eq!(world.clients.core.queued(), 0, "every charge came back");
+}
+
+#[test]
 fn broker_b4_a_timeout_of_zero_is_at_once() {
     let mut world = World::with(BrokerSettings::default(), |_| {}, timeout(0));
     world.client("c");

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::links::LinkKey;
 use super::waiting::{Place, Waiting};
-use super::{Closing, Core, DuplicatePolicy, Origin, Rejection};
+use super::{Closing, ConnectionId, Core, DuplicatePolicy, Origin, Rejection};
 use crate::zmp::outcome::{Errno, RequestResult};
 use crate::zmp::record::{RoutingId, SocketKind};
 
@@ -265,6 +265,11 @@ impl Core {
         for winner in winners {
             self.activate(winner);
         }
+    }
+
+    /// This connection is part of a link.
+    pub fn has_connection(&self, connection: ConnectionId) -> bool {
+        self.connections.contains_key(&connection.0)
     }
 
     /// ROUTER: this id has a link that is ready.

@@ -13,7 +13,8 @@ fn charge() -> HeldCharge {
 }
 
 fn data(text: &'static str) -> Entry {
-    Entry { record: Record::new(text), charge: charge(), request: None }
+    let look = Instant::now() + Duration::from_secs(3600);
+    Entry { record: Record::new(text), charge: charge(), request: None, look }
 }
 
 fn request(text: &'static str, deadline: Instant) -> Entry {
@@ -22,6 +23,7 @@ fn request(text: &'static str, deadline: Instant) -> Entry {
         record: Record::new(text),
         charge: charge(),
         request: Some(Request { reply, deadline }),
+        look: deadline,
     }
 }
 
