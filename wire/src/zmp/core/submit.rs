@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::links::{LinkKey, State};
 use super::waiting::{Call, Pin, Place, pin_of};
 use super::{Attempt, Core, Refused, Submit, Submitted, Target, WaiterId};
+use crate::zmp::MOST_PARTS;
 use crate::zmp::outcome::{Errno, SubmitError, SubmitResult};
 use crate::zmp::record::{Charge, Kind, Lane, Record, RoutingId, SocketKind};
 use crate::zmp::status::Drop;
@@ -246,11 +247,13 @@ impl Core {
         self.check_open()
     }
 
-    /// The socket's own limit, and that of a frame (1.2).
+    /// The socket's own limit, and those of the wire (1.2).
     pub(super) fn check_size(&mut self, record: &Record) -> Result<(), SubmitError> {
         let limit = self.options.max_message_size;
         let frame = |part: &bytes::Bytes| u32::try_from(part.len()).is_ok();
-        if (limit > 0 && record.payload() > limit) || !record.parts().iter().all(frame) {
+        let parts = record.parts();
+        let wire = parts.len() <= MOST_PARTS && parts.iter().all(frame);
+        if (limit > 0 && record.payload() > limit) || !wire {
             self.counters.oversize_out += 1;
             return Err(TOO_LARGE);
         }

@@ -85,6 +85,16 @@ fn dealer_d_s2_a_record_too_large_for_its_peer_goes_to_no_other() {
 }
 
 #[test]
+fn dealer_d_s2_more_parts_than_a_decoder_takes_are_too_many() {
+    let mut rig = Rig::with(Dealer, |options| options.send_hwm = 0);
+    rig.accept(Router, "A");
+    let parts = |count| Record::from_parts(vec![Bytes::new(); count]).expect("parts");
+    rig.send(None, parts(crate::zmp::MOST_PARTS)).expect("as many as a decoder takes");
+    let refused = rig.send(None, parts(crate::zmp::MOST_PARTS + 1)).expect_err("one more");
+    assert_eq!(refused.error, error(SubmitResult::InvalidArgument, Errno::EMSGSIZE));
+}
+
+#[test]
 fn dealer_d_s2_the_own_limit_counts_all_parts() {
     let mut rig = Rig::with(Dealer, |options| options.max_message_size = 4);
     rig.accept(Router, "A");
