@@ -11,7 +11,7 @@ use super::record::{Charge, Kind, Record};
 pub const MOST_PARTS: usize = 65_536;
 
 /// For so many bytes there is room before the first byte of a payload has come.
-pub const FIRST_ROOM: usize = 40 * 1024;
+pub const FIRST_ROOM: usize = 16 * 1024;
 
 /// What the receive queue of a link allows.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl Decoder {
             let size = header.size as usize;
             if input.len() < size {
                 self.begun = Some(Begun { header, admitted: true });
-                self.wanted = (size - input.len()).min(input.len().max(FIRST_ROOM));
+                self.wanted = (size - input.len()).min((2 * input.len()).max(FIRST_ROOM));
                 return Ok(Decoded::NeedsMore);
             }
             let payload = match size {

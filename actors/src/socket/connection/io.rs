@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, BytesMut};
-use lineway_wire::zmp::FIRST_ROOM;
 use lineway_wire::zmp::core::Turn;
 use lineway_wire::zmp::encode::Writer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -24,7 +23,10 @@ const DIRECT: usize = 16 << 10;
 
 /// What a read takes behind a large part, in bytes: one more of that kind is then read to where it
 /// stays but for this beginning, and one of 64 KiB in two reads.
-const BEHIND_LARGE: usize = (24 << 10) + 256;
+const BEHIND_LARGE: usize = (24 << 10) + BEYOND;
+
+/// More than the headers of a part, in bytes.
+const BEYOND: usize = 256;
 
 /// Slices of one gathered write.
 const GATHERED: usize = 64;
@@ -171,7 +173,7 @@ impl PeerConnection {
 
     /// Reads the beginning of a large part to where the rest of it has room.
     fn read_behind_large(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut input = BytesMut::with_capacity(BEHIND_LARGE + FIRST_ROOM);
+        let mut input = BytesMut::with_capacity(READ + BEYOND);
         let mut first = (&mut input).limit(BEHIND_LARGE);
         let read = ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut first))?;
         self.behind_large = false;
