@@ -1,10 +1,11 @@
 //! Levels of readiness (2.8), weights and options through the handle.
 
 use futures_util::FutureExt;
-use lineway_actors::wire::zmp::core::{Outcome, Readiness};
-use lineway_actors::wire::zmp::outcome::Errno;
+use lineway_actors::socket::Socket;
+use lineway_actors::wire::zmp::core::{FlowState, Outcome, Readiness, Weight};
+use lineway_actors::wire::zmp::outcome::{ConfigError, ConfigResult, Errno};
 
-use crate::house::{COMPLETION, INPUT, LOOPBACK, OUTPUT, peers, run, until};
+use crate::house::{COMPLETION, INPUT, LOOPBACK, OUTPUT, SHORT, peers, run, until};
 
 #[test]
 fn dealer_d_p1_to_d_p4_a_poller_is_woken_by_each_level() {
@@ -104,5 +105,40 @@ fn dealer_d_g1_d_g4_weights_cross_in_both_directions_whatever_the_size_limit() {
         until("7", || knows(router.peers(), 7)).await;
         router.set_weight(0).unwrap();
         until("0", || knows(dealer.peers(), 0)).await;
+    });
+}
+
+#[test]
+fn dealer_d_o2_an_option_is_read_back_as_it_was_set() {
+    run(async |house| {
+        let dealer = house.dealer("D1");
+        assert_eq!(dealer.options().weight, Weight::DEFAULT);
+        dealer.set_weight(10_000).unwrap();
+        dealer.set_request_timeout(SHORT).unwrap();
+        let options = dealer.options();
+        assert_eq!((options.weight.get(), options.request_timeout), (10_000, SHORT));
+    });
+}
+
+#[test]
+fn dealer_d_o5_the_probe_is_one_option_for_both_kinds() {
+    run(async |house| {
+        let set = |socket: &Socket| {
+            socket.set_probe(true).unwrap();
+            socket.options().probe
+        };
+        assert!(set(&house.dealer("D1")) && set(&house.router("R1")));
+    });
+}
+
+#[test]
+fn dealer_d_f3_a_socket_that_is_closed_has_no_flow_state_to_set() {
+    run(async |house| {
+        let dealer = house.dealer("D1");
+        dealer.set_receive_flow_state(FlowState::Paused).unwrap();
+        dealer.close().await.unwrap();
+        let error = dealer.set_receive_flow_state(FlowState::Running).unwrap_err();
+        let late = ConfigError::new(ConfigResult::InvalidState, Errno::ESHUTDOWN);
+        assert_eq!((error, error.result.number()), (late, 705));
     });
 }

@@ -34,6 +34,7 @@ mod receive;
 mod replies;
 mod requests;
 mod routes;
+mod rules;
 mod select;
 mod status;
 mod wire;
