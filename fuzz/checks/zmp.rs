@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use lineway_wire::zmp::connection::{Connection, ConnectionOptions, Event, Next, error_frame};
 use lineway_wire::zmp::encode::Writer;
 use lineway_wire::zmp::frame::ProtocolError;
-use lineway_wire::zmp::{Charge, FIRST_ROOM, Inbound, Lane, Outgoing, RoutingId, SocketKind};
+use lineway_wire::zmp::{Charge, Inbound, Lane, Outgoing, RoutingId, SocketKind};
 
 use super::input::Input;
 
@@ -105,7 +105,7 @@ fn listen(
                 }
                 Ok(Next::NeedsMore) => {
                     assert!(connection.wanted() > 0, "nothing would be read");
-                    assert!(connection.wanted() <= (2 * input.len()).max(FIRST_ROOM), "Z-14 c");
+                    assert!(connection.wanted() <= (2 * input.len()).max(16 * 1024), "Z-14 c");
                     break;
                 }
                 Err(fault) => {

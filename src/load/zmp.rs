@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::table::Table;
 use super::tcp::Latency;
+use super::{DEFAULT_DURATION, progress_bar};
 use crate::zmp::{Context, Dealer, Outcome, Record, RequestResult, SocketOptions, SubmitResult};
 
 /// How many operations there are between two looks at the clock and at the progress bar.
@@ -78,6 +79,17 @@ pub struct Report {
     pub errors: BTreeMap<&'static str, u64>,
 }
 
+impl Args {
+    /// How long operations start; nothing when only `--count` ends the load.
+    fn duration(&self) -> Option<Duration> {
+        match (self.duration_ms, self.count) {
+            (Some(ms), _) => Some(Duration::from_millis(ms)),
+            (None, Some(_)) => None,
+            (None, None) => Some(DEFAULT_DURATION),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Tally {
     operations: u64,
@@ -113,7 +125,7 @@ async fn load(args: &Args, context: &Context) -> anyhow::Result<Report> {
     options.linger = Some(timeout);
     let dealer = context.dealer(options);
     dealer.connect(&args.endpoint).await?;
-    let bar = bar(args);
+    let bar = progress_bar(total(args), args.quiet);
     let began = Instant::now();
     let tally = match args.mode {
         Mode::Request => requests(args, &dealer, &bar, began).await?,
@@ -133,11 +145,7 @@ struct Until {
 
 impl Until {
     fn new(args: &Args, began: Instant) -> Self {
-        let millis = match (args.duration_ms, args.count) {
-            (None, Some(_)) => None,
-            (millis, _) => Some(millis.unwrap_or(5000)),
-        };
-        let time = millis.map(|ms| began + Duration::from_millis(ms));
+        let time = args.duration().map(|duration| began + duration);
         Self { time, count: args.count.unwrap_or(u64::MAX) }
     }
 
@@ -223,19 +231,10 @@ fn progress(args: &Args, done: u64, elapsed: Duration) -> u64 {
     if args.count.is_some() { done } else { elapsed.as_millis() as u64 }
 }
 
+/// Over the operations, or else the time.
 fn total(args: &Args) -> u64 {
-    args.count.or(args.duration_ms).unwrap_or(5000)
-}
-
-/// A bar over the operations, or else the time; hidden unless standard error is a terminal.
-fn bar(args: &Args) -> ProgressBar {
-    let target =
-        if args.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(total(args)), target);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3} %") {
-        bar.set_style(style);
-    }
-    bar
+    let duration = || args.duration().map_or(0, |duration| duration.as_millis() as u64);
+    args.count.unwrap_or_else(duration)
 }
 
 impl Report {

@@ -83,7 +83,7 @@ async fn ask(args: &RequestArgs, record: Record, context: Context) -> anyhow::Re
             "parts": parts::values(parts),
             "milliseconds": began.elapsed().as_micros() as f64 / 1000.0,
         });
-        println!("{document}");
+        super::print(document.to_string().as_bytes())?;
     } else {
         if let Some(error) = &error {
             eprintln!("lineway: {}: {error}", args.peer.endpoint());

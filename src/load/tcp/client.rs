@@ -9,11 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::sync::{Semaphore, watch};
 
 use super::report::{Report, Tally};
 use super::{Args, Mode, modes};
+use crate::load::progress_bar;
 
 /// Between two drawings of the progress bar.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -141,7 +142,7 @@ pub fn load(args: &Args) -> anyhow::Result<Report> {
         start_thread(plan.clone(), share, results.clone()).context("can not start a thread")?;
     }
     drop(results);
-    let bar = progress(&plan);
+    let bar = progress_bar(total(&plan), plan.args.quiet);
     let mut tally = Tally::default();
     loop {
         match arrived.recv_timeout(DRAW_EVERY) {
@@ -177,17 +178,7 @@ fn start_thread(plan: Arc<Plan>, share: u32, results: Sender<Tally>) -> io::Resu
     Ok(())
 }
 
-/// A bar over the operations, the idle lines or else the time; hidden unless standard error is a terminal.
-fn progress(plan: &Plan) -> ProgressBar {
-    let target =
-        if plan.args.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(total(plan)), target);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {msg}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
+/// Over the operations, the idle lines or else the time.
 fn total(plan: &Plan) -> u64 {
     match (plan.args.mode, plan.args.count, plan.deadline) {
         (Mode::Stream | Mode::Connect | Mode::Ping, Some(count), _) => count,

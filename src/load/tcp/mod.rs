@@ -14,12 +14,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
+use super::DEFAULT_DURATION;
+
 pub use client::load;
 pub use report::{ErrorKind, Latency, Report};
 pub use serve::{Peer, Server};
-
-/// How long a load without `--duration-ms` and `--count` lasts.
-const DEFAULT_DURATION: Duration = Duration::from_secs(5);
 
 /// What `lineway load tcp` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]

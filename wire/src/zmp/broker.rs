@@ -21,8 +21,7 @@ use bytes::Bytes;
 use slab::Slab;
 
 use super::core::{
-    Completion, CompletionId, Core, FlowState, HeldCharge, Outcome, Received, Refused, ReplyId,
-    Submit,
+    CompletionId, Core, FlowState, HeldCharge, Outcome, Received, Refused, ReplyId, Submit,
 };
 use super::outcome::{Errno, RequestResult, SubmitError, SubmitResult};
 use super::record::{Record, RoutingId};
@@ -35,7 +34,7 @@ mod outbox;
 pub use counters::{BrokerSettings, Counters, DropReason, Status};
 pub use echo::Echo;
 
-use held::{Entry, Held, Request, Taken};
+use held::{Entry, Held, Taken};
 use outbox::{Answer, Limits, Outbox, Via};
 
 /// DATA that waits is looked at no more often than this.
@@ -141,25 +140,16 @@ impl Broker {
             router.release(entry.charge);
         }
         let mut via = Via { now, core: router, counters: &mut self.counters };
-        let mut more = true;
-        for _ in 0..budget {
-            let Some(Completion { id, peer, .. }) = via.core.next_completion() else {
-                more = false;
-                break;
-            };
-            if let Some(client) = peer
-                && self.outbox.room(&mut via, &client, id)
-            {
-                self.held.stall(&client, false);
-                self.unstalled = true;
-            }
-        }
+        let (held, unstalled) = (&mut self.held, &mut self.unstalled);
+        let more = self.outbox.rooms(&mut via, budget, |client| {
+            held.stall(client, false);
+            *unstalled = true;
+        });
         for (client, answer) in self.answers.drain(..) {
             if self.outbox.give(&mut via, &client, answer, None) {
-                self.held.stall(&client, true);
+                held.stall(&client, true);
             }
         }
-        let (held, unstalled) = (&mut self.held, &mut self.unstalled);
         self.outbox.look(&mut via, self.timeout, |client| {
             held.stall(client, false);
             *unstalled = true;
@@ -218,9 +208,8 @@ impl Broker {
     /// When both steps are due, whatever happens until then.
     pub fn next_deadline(&self) -> Option<Instant> {
         let stop = self.stopping.filter(|_| !self.is_over());
-        let held = [self.held.next_deadline(), self.held.next_look()];
-        let deadlines = held.into_iter().chain([self.outbox.next_look(), stop]);
-        deadlines.flatten().min()
+        let deadlines = [self.held.next_due(), self.outbox.next_look(), stop];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Takes nothing more from clients. What was taken is answered until `deadline`; then it ends
@@ -324,9 +313,7 @@ impl Broker {
                 record = Record::from_parts(id.chain(record.into_parts()))
                     .unwrap_or_else(|| Record::new(Bytes::new()));
             }
-            let deadline = at + self.timeout;
-            let request = reply.map(|reply| Request { reply, deadline });
-            let entry = Entry { record, charge, request, look: deadline };
+            let entry = Entry { record, charge, reply, due: at + self.timeout };
             let stalled = self.outbox.waits(&client);
             if stalled || self.held.ready() > 0 || self.blocked[entry.sort() as usize].is_some() {
                 self.held.push(&client, stalled, entry);
@@ -358,22 +345,22 @@ impl Broker {
         entry: Entry,
     ) -> Option<Entry> {
         let sort = entry.sort();
-        let Entry { record, charge, request, look } = entry;
-        let (submit, context) = match request {
-            Some(Request { reply, deadline }) if deadline <= now => {
+        let Entry { record, charge, reply, due } = entry;
+        let (submit, context) = match reply {
+            Some(reply) if due <= now => {
                 self.fail(client, reply, charge, Errno::ETIMEDOUT);
                 return None;
             }
-            Some(Request { deadline, .. }) => (
-                Submit::Request { timeout: Some(deadline - now), claim: false },
+            Some(_) => (
+                Submit::Request { timeout: Some(due - now), claim: false },
                 self.in_flight.vacant_key(),
             ),
             None => (Submit::Send, 0),
         };
         let Err(refused) = dealer.try_submit(now, None, record, submit, context as u64) else {
             self.returns.push(charge);
-            match request {
-                Some(Request { reply, .. }) => {
+            match reply {
+                Some(reply) => {
                     self.in_flight.insert(Flight { client: client.clone(), reply });
                 }
                 None => self.counters.data_to_workers += 1,
@@ -381,13 +368,13 @@ impl Broker {
             return None;
         };
         let Refused { record, error, token } = *refused;
-        match (error.result, request) {
+        match (error.result, reply) {
             (SubmitResult::Backpressured | SubmitResult::OutOfMemory, _) => {
                 let blocked = token.map_or(Blocked::Reservation, Blocked::Token);
                 self.blocked[sort as usize] = Some(blocked);
-                return Some(Entry { record, charge, request, look });
+                return Some(Entry { record, charge, reply, due });
             }
-            (_, Some(Request { reply, .. })) => {
+            (_, Some(reply)) => {
                 self.fail(client, reply, charge, errno_of_submit(error));
             }
             (SubmitResult::InvalidArgument, None) => self.drop_data(DropReason::TooLarge, charge),
@@ -425,7 +412,7 @@ impl Broker {
     }
 
     fn refuse(&mut self, client: RoutingId, entry: Entry, errno: Errno) {
-        if let Some(Request { reply, .. }) = entry.request {
+        if let Some(reply) = entry.reply {
             self.fail(&client, reply, entry.charge, errno);
         } else {
             self.drop_data(DropReason::NoRoute, entry.charge);

@@ -11,7 +11,7 @@ use super::record::{Charge, Kind, Record};
 pub const MOST_PARTS: usize = 65_536;
 
 /// For so many bytes there is room before the first byte of a payload has come.
-pub const FIRST_ROOM: usize = 16 * 1024;
+const FIRST_ROOM: usize = 16 * 1024;
 
 /// What the receive queue of a link allows.
 #[derive(Clone, Copy, Debug)]

@@ -22,5 +22,5 @@ pub mod status;
 #[cfg(test)]
 mod tester;
 
-pub use decoder::{FIRST_ROOM, MOST_PARTS};
+pub use decoder::MOST_PARTS;
 pub use record::{Charge, Inbound, Kind, Lane, Outgoing, Record, RoutingId, Sequence, SocketKind};

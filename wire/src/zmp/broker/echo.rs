@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::zmp::core::{Completion, Core, Received};
+use crate::zmp::core::{Core, Received};
 
 use super::counters::{Counters, Status};
 use super::outbox::{Answer, Limits, Outbox, Via};
@@ -30,16 +30,7 @@ impl Echo {
     pub fn step(&mut self, now: Instant, router: &mut Core, budget: usize) -> bool {
         let patience = router.options().request_timeout;
         let mut via = Via { now, core: router, counters: &mut self.counters };
-        let mut more = true;
-        for _ in 0..budget {
-            let Some(Completion { id, peer, .. }) = via.core.next_completion() else {
-                more = false;
-                break;
-            };
-            if let Some(client) = peer {
-                self.outbox.room(&mut via, &client, id);
-            }
-        }
+        let more = self.outbox.rooms(&mut via, budget, |_| {});
         self.outbox.look(&mut via, patience, |_| {});
         if let Some(deadline) = self.stopping {
             if deadline <= now {

@@ -24,24 +24,16 @@ pub(super) struct Entry {
     pub(super) record: Record,
     /// What it is charged on its client's link.
     pub(super) charge: HeldCharge,
-    /// `None`: DATA.
-    pub(super) request: Option<Request>,
-    /// DATA: when it is looked at whether its client's connection is still there.
-    pub(super) look: Instant,
-}
-
-/// What makes an entry a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    /// The reply that is owed.
-    pub(super) reply: ReplyId,
-    /// When it is answered with ETIMEDOUT (B-4).
-    pub(super) deadline: Instant,
+    /// The reply that a request is owed; `None`: DATA.
+    pub(super) reply: Option<ReplyId>,
+    /// When a request is answered with ETIMEDOUT (B-4), and when it is looked at whether the
+    /// connection of DATA is still there.
+    pub(super) due: Instant,
 }
 
 impl Entry {
     pub(super) fn sort(&self) -> Sort {
-        if self.request.is_some() { Sort::Request } else { Sort::Data }
+        if self.reply.is_some() { Sort::Request } else { Sort::Data }
     }
 }
 
@@ -67,8 +59,8 @@ pub(super) struct Held {
     clients: Slab<Client>,
     /// By client and the order of arrival.
     entries: BTreeMap<(usize, u64), Entry>,
-    deadlines: BTreeSet<(Instant, usize, u64)>,
-    looks: BTreeSet<(Instant, usize, u64)>,
+    /// By [`Sort`], when which entry is due.
+    due: [BTreeSet<(Instant, usize, u64)>; 2],
     /// Clients that are not stalled, by the sort of their first entry and when they come next.
     turns: [BTreeMap<u64, usize>; 2],
     numbers: u64,
@@ -125,7 +117,7 @@ impl Held {
 
     /// A request whose time is over, earliest first.
     pub(super) fn expired(&mut self, now: Instant) -> Option<(RoutingId, Entry)> {
-        let (deadline, index, number) = *self.deadlines.first()?;
+        let (deadline, index, number) = *self.due[Sort::Request as usize].first()?;
         if deadline > now {
             return None;
         }
@@ -141,7 +133,7 @@ impl Held {
         gone: impl Fn(&Entry) -> bool,
     ) -> Vec<Entry> {
         let mut taken = Vec::new();
-        while let Some(&(look, index, number)) = self.looks.first()
+        while let Some(&(look, index, number)) = self.due[Sort::Data as usize].first()
             && look <= now
             && let Some(mut entry) = self.remove(index, number)
         {
@@ -149,7 +141,7 @@ impl Held {
                 self.settle(index);
                 taken.push(entry);
             } else {
-                entry.look = again;
+                entry.due = again;
                 self.insert(index, number, entry);
             }
         }
@@ -162,14 +154,9 @@ impl Held {
         self.take(index, number)
     }
 
-    /// When the first request expires.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(deadline, ..)| *deadline)
-    }
-
-    /// When DATA is to be looked at.
-    pub(super) fn next_look(&self) -> Option<Instant> {
-        self.looks.first().map(|(look, ..)| *look)
+    /// When the first entry is due: a request expires, or DATA is to be looked at.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.iter().filter_map(BTreeSet::first).map(|(due, ..)| *due).min()
     }
 
     /// From now on nothing of this client has its turn, or again it has.
@@ -194,12 +181,12 @@ impl Held {
 
     /// All requests.
     pub(super) fn requests(&self) -> usize {
-        self.deadlines.len()
+        self.due[Sort::Request as usize].len()
     }
 
     /// All DATA.
     pub(super) fn data(&self) -> usize {
-        self.entries.len() - self.deadlines.len()
+        self.due[Sort::Data as usize].len()
     }
 
     fn client(&mut self, id: &RoutingId, stalled: bool) -> usize {
@@ -223,10 +210,7 @@ impl Held {
     }
 
     fn insert(&mut self, index: usize, number: u64, entry: Entry) {
-        match entry.request {
-            Some(request) => self.deadlines.insert((request.deadline, index, number)),
-            None => self.looks.insert((entry.look, index, number)),
-        };
+        self.due[entry.sort() as usize].insert((entry.due, index, number));
         self.entries.insert((index, number), entry);
         let client = &mut self.clients[index];
         client.entries += 1;
@@ -235,10 +219,7 @@ impl Held {
 
     fn remove(&mut self, index: usize, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&(index, number))?;
-        match entry.request {
-            Some(request) => self.deadlines.remove(&(request.deadline, index, number)),
-            None => self.looks.remove(&(entry.look, index, number)),
-        };
+        self.due[entry.sort() as usize].remove(&(entry.due, index, number));
         let client = &mut self.clients[index];
         client.entries -= 1;
         self.ready -= usize::from(!client.stalled);

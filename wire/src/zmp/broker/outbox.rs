@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::zmp::core::{CompletionId, Core, HeldCharge, Refused, ReplyId, Submit};
+use crate::zmp::core::{Completion, CompletionId, Core, HeldCharge, Refused, ReplyId, Submit};
 use crate::zmp::outcome::{Errno, SubmitResult};
 use crate::zmp::record::{Charge, FRAME_CHARGE, Record, RoutingId};
 
@@ -115,13 +115,29 @@ impl Outbox {
         true
     }
 
-    /// The link of a client got room by this token. True when nothing waits any more.
-    pub(super) fn room(
+    /// Takes up to `budget` tokens of links that got room, and names the clients for whom nothing
+    /// waits any more. True when that was not all.
+    pub(super) fn rooms(
         &mut self,
         via: &mut Via<'_>,
-        client: &RoutingId,
-        token: CompletionId,
+        budget: usize,
+        mut freed: impl FnMut(&RoutingId),
     ) -> bool {
+        for _ in 0..budget {
+            let Some(Completion { id, peer, .. }) = via.core.next_completion() else {
+                return false;
+            };
+            if let Some(client) = peer
+                && self.room(via, &client, id)
+            {
+                freed(&client);
+            }
+        }
+        true
+    }
+
+    /// The link of a client got room by this token. True when nothing waits any more.
+    fn room(&mut self, via: &mut Via<'_>, client: &RoutingId, token: CompletionId) -> bool {
         let Some(waiting) = self.clients.get_mut(client) else { return false };
         if waiting.token != Some(token) {
             return false;

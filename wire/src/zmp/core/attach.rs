@@ -1,6 +1,7 @@
 //! Links come, take turns and go.
 
 use std::collections::{HashSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -297,16 +298,8 @@ impl Core {
 
     /// What a connection had not written is lost.
     fn lose(&mut self, pipe: &mut Pipe) {
-        let (mut records, mut charge) = (0, 0);
-        for (_, record) in pipe.discard() {
-            records += 1;
-            charge += record.charge();
-        }
-        self.load.out_records -= records;
-        self.load.out_queued -= charge;
-        self.load.out -= pipe.outstanding;
-        pipe.outstanding = 0;
-        self.counters.dropped[Drop::NoPeer] += records;
+        self.lose_queue(pipe);
+        self.load.out -= mem::take(&mut pipe.outstanding);
     }
 
     /// Ends a link from this side, and closes its connections.
@@ -339,7 +332,7 @@ impl Core {
         }
     }
 
-    /// As [`Self::lose`], but for what the connection has already.
+    /// What a connection had not even taken from its queue is lost.
     fn lose_queue(&mut self, pipe: &mut Pipe) {
         let (mut records, mut charge) = (0, 0);
         for (_, record) in pipe.discard() {

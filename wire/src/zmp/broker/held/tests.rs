@@ -13,18 +13,13 @@ fn charge() -> HeldCharge {
 }
 
 fn data(text: &'static str) -> Entry {
-    let look = Instant::now() + Duration::from_secs(3600);
-    Entry { record: Record::new(text), charge: charge(), request: None, look }
+    let due = Instant::now() + Duration::from_secs(3600);
+    Entry { record: Record::new(text), charge: charge(), reply: None, due }
 }
 
-fn request(text: &'static str, deadline: Instant) -> Entry {
-    let reply = ReplyId(NonZeroU64::MIN);
-    Entry {
-        record: Record::new(text),
-        charge: charge(),
-        request: Some(Request { reply, deadline }),
-        look: deadline,
-    }
+fn request(text: &'static str, due: Instant) -> Entry {
+    let reply = Some(ReplyId(NonZeroU64::MIN));
+    Entry { record: Record::new(text), charge: charge(), reply, due }
 }
 
 fn text(entry: &Entry) -> String {
@@ -93,7 +88,7 @@ fn broker_b4_requests_expire_wherever_they_wait_and_data_never() {
     held.push(&id("a"), false, request("a1", at(10)));
     held.push(&id("b"), true, request("b1", at(20)));
     held.push(&id("a"), false, request("a2", at(30)));
-    assert_eq!(held.next_deadline(), Some(at(10)));
+    assert_eq!(held.next_due(), Some(at(10)));
     assert!(held.expired(at(9)).is_none());
     let mut over: Vec<_> = Vec::new();
     while let Some((client, entry)) = held.expired(at(25)) {
@@ -103,7 +98,7 @@ fn broker_b4_requests_expire_wherever_they_wait_and_data_never() {
     assert_eq!((held.requests(), held.data(), held.ready()), (1, 1, 2));
     assert_eq!(held.clients.len(), 1, "b is forgotten");
     assert_eq!(all(&mut held, |_| true), ["a0", "a2"]);
-    assert_eq!(held.next_deadline(), None);
+    assert_eq!(held.next_due(), None);
 }
 
 #[test]
@@ -134,6 +129,6 @@ fn clients_that_come_wait_and_go_leave_nothing() {
         while held.expired(now).is_some() {}
     }
     assert!(held.ids.is_empty() && held.clients.is_empty() && held.entries.is_empty());
-    assert!(held.deadlines.is_empty() && held.turns.iter().all(BTreeMap::is_empty));
+    assert!(held.due.iter().all(BTreeSet::is_empty) && held.turns.iter().all(BTreeMap::is_empty));
     assert_eq!(held.ready, 0);
 }
