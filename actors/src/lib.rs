@@ -17,6 +17,7 @@ pub mod net;
 pub mod registry;
 pub mod service;
 pub mod settings;
+pub mod sip;
 pub mod socket;
 pub mod spawn;
 pub mod supervisor;

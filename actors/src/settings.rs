@@ -10,8 +10,10 @@ use ipnet::IpNet;
 use lineway_wire::mux::Limits;
 use lineway_wire::units::{ByteCount, Millis, Port};
 
+mod sip;
 mod socket;
 
+pub use sip::{SipAddress, SipListenerSettings, SipRouterSettings};
 pub use socket::{DealerSocketSettings, MessageSettings, RouterSocketSettings};
 
 /// The whole service: what `lineway run` builds and what a reload compares.

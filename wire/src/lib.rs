@@ -12,6 +12,7 @@ pub mod line;
 pub mod mux;
 pub mod queue;
 pub mod select;
+pub mod sip;
 pub mod tester;
 pub mod units;
 pub mod weighted;

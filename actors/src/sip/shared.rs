@@ -1,0 +1,26 @@
+//! What all workers of a `SipRouter` share, and what one worker's script works with.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use lineway_wire::sip::own::Own;
+use lineway_wire::sip::sl::Sl;
+
+use crate::settings::SipRouterSettings;
+
+/// Shared by all workers: htables, pike, address lists. Any thread, short locks.
+#[derive(Debug, Default)]
+pub struct SipShared {}
+
+/// What the functions of a script reach on one worker.
+pub struct ScriptEnv {
+    /// Own sockets and names.
+    pub own: Rc<Own>,
+    /// The settings of the router.
+    pub settings: Arc<SipRouterSettings>,
+    /// What all workers share.
+    pub shared: Arc<SipShared>,
+    /// Replies without state.
+    pub sl: RefCell<Sl>,
+}

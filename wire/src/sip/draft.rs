@@ -1,0 +1,112 @@
+//! A message at work: what came, and everything that a script has changed of it so far.
+
+use bytes::Bytes;
+
+use super::lumps::Lumps;
+use super::message::{Message, Start};
+use super::own::{Received, SocketId};
+
+/// A further target of a request (`append_branch`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The Request-URI.
+    pub uri: Bytes,
+    /// Where it is sent, if not to that.
+    pub dst_uri: Option<Bytes>,
+    /// q in thousandths; `None` = unspecified.
+    pub q: Option<u16>,
+    /// The branch's flags.
+    pub flags: u32,
+    /// The socket that it leaves by.
+    pub socket: Option<SocketId>,
+    /// The Path that goes in as Route.
+    pub path: Option<Bytes>,
+}
+
+/// What the last failed operation would be answered with (`sl_reply_error`, contract 2.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The status.
+    pub code: u16,
+    /// The reason phrase without its `/SL` or `/TM`.
+    pub reason: &'static str,
+}
+
+/// A message at work. Reads see the message as it came; edits act on it as earlier edits left it
+/// (contract 3).
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What came; after `msg_apply_changes` what the edits made of it.
+    pub message: Message,
+    /// Where it came from.
+    pub received: Received,
+    /// The Request-URI that takes the place of the received one.
+    pub uri: Option<Bytes>,
+    /// `$du`: where it goes, if not to the Request-URI.
+    pub dst_uri: Option<Bytes>,
+    /// A Path vector that goes in as Route (1.3.5).
+    pub path: Option<Bytes>,
+    /// `force_rport()`: rport is filled though it was not asked for.
+    pub force_rport: bool,
+    /// `add_local_rport()`: the own Via asks for rport.
+    pub local_rport: bool,
+    /// `set_reply_close()`: the connection is closed behind the reply.
+    pub reply_close: bool,
+    /// `set_reply_no_connect()`: no new connection is opened for the reply.
+    pub reply_no_connect: bool,
+    /// The socket that it has to leave by.
+    pub force_socket: Option<SocketId>,
+    /// `setflag`, 0 to 31.
+    pub flags: u32,
+    /// `setbflag` of the first branch, 0 to 31.
+    pub branch_flags: u32,
+    /// Edits of headers and body.
+    pub lumps: Lumps,
+    /// Whole header lines for replies that are made here (`append_to_reply`).
+    pub reply_lines: Vec<Bytes>,
+    /// Further targets.
+    pub branches: Vec<Target>,
+    /// `add_rr_param`: goes into the next Record-Route.
+    pub rr_params: Vec<u8>,
+    /// The parameters of the own Route that was removed (`check_route_param`, `is_direction`).
+    pub route_params: Option<Bytes>,
+    /// Record-Route was added.
+    pub record_routed: bool,
+    /// What went wrong last.
+    pub failure: Option<Failure>,
+}
+
+impl Draft {
+    /// A message as it came.
+    pub fn new(message: Message, received: Received) -> Self {
+        Self {
+            message,
+            received,
+            uri: None,
+            dst_uri: None,
+            path: None,
+            force_rport: false,
+            local_rport: false,
+            reply_close: false,
+            reply_no_connect: false,
+            force_socket: None,
+            flags: 0,
+            branch_flags: 0,
+            lumps: Lumps::default(),
+            reply_lines: Vec::new(),
+            branches: Vec::new(),
+            rr_params: Vec::new(),
+            route_params: None,
+            record_routed: false,
+            failure: None,
+        }
+    }
+    /// The Request-URI as it is to go out; empty for a reply.
+    pub fn uri(&self) -> &[u8] {
+        match (&self.uri, self.message.start()) {
+            (Some(uri), _) => uri,
+            (None, Start::Request { uri, .. }) => uri,
+            (None, Start::Reply { .. }) => b"",
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Edits of headers and body by name and pattern: what scripts know as `hdr`, `textops` and
+//! `textopsx`. All give what the script function returns.
