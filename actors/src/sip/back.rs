@@ -43,3 +43,27 @@ pub enum SendError {
     #[error("no connection")]
     NoConnection,
 }
+
+impl SendError {
+    /// Every reason, in the order of the metrics.
+    pub const ALL: [Self; 6] = [
+        Self::System,
+        Self::TooLarge,
+        Self::Refused,
+        Self::Timeout,
+        Self::Full,
+        Self::NoConnection,
+    ];
+
+    /// The word used as metric label and log field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::TooLarge => "too-large",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::Full => "full",
+            Self::NoConnection => "no-connection",
+        }
+    }
+}

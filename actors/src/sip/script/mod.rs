@@ -50,6 +50,21 @@ pub enum ScriptFault {
     Memory,
 }
 
+impl ScriptFault {
+    /// Every sort, in the order of the metrics.
+    pub const ALL: [Self; 4] = [Self::Syntax, Self::Runtime, Self::Time, Self::Memory];
+
+    /// The word used as metric label and log field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Runtime => "runtime",
+            Self::Time => "time",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// Limits of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
