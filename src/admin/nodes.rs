@@ -352,7 +352,9 @@ fn summary(settings: &NodeSettings) -> Summary {
             let listen = sip.listen.iter().map(ToString::to_string).collect();
             Summary { listen, ..Summary::default() }
         }
-        NodeSettings::SipRouter(sip) => Summary { sip: Some(SipSummary::of(sip)), ..Summary::default() },
+        NodeSettings::SipRouter(sip) => {
+            Summary { sip: Some(SipSummary::of(sip)), ..Summary::default() }
+        }
         NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }
 }

@@ -121,8 +121,7 @@ impl<'a> Taken<'a> {
         let (setting, span) = draft.bind(LISTEN, index);
         let address = listen.address.ip();
         if let Some(port) = Port::new(i64::from(listen.address.port())) {
-            let this =
-                Listens { draft: Some(draft), address, every: false, interface: None, span };
+            let this = Listens { draft: Some(draft), address, every: false, interface: None, span };
             self.takes(listen.transport, port, &this, &setting, &listen, false);
         }
     }

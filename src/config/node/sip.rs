@@ -125,7 +125,8 @@ fn address(text: &str) -> Result<SipAddress, Option<String>> {
             return Err(Some(format!("write {}", word.to_ascii_lowercase())));
         }
         _ => {
-            let address: Option<SocketAddr> = text.parse().ok();
+            let ip: Option<IpAddr> = text.parse().ok();
+            let address = text.parse().ok().or(ip.map(|ip| SocketAddr::new(ip, 5060)));
             return Err(address.map(|address| format!("write \"udp:{address}\"")));
         }
     };

@@ -31,7 +31,7 @@ const LONGEST_FILE: u64 = 8 << 20;
 const MOST_EXPIRES: i64 = u32::MAX as i64;
 
 /// What can be set and has no effect: its part of the program is not there.
-const WITHOUT_EFFECT: [(&str, &str); 25] = [
+pub(super) const WITHOUT_EFFECT: [(&str, &str); 27] = [
     ("fr-timer-ms", TRANSACTIONS),
     ("fr-inv-timer-ms", TRANSACTIONS),
     (TIMER1, TRANSACTIONS),
@@ -57,6 +57,8 @@ const WITHOUT_EFFECT: [(&str, &str); 25] = [
     ("location", REGISTRAR),
     ("dispatcher", DISPATCHER),
     ("dispatcher-ping-ms", DISPATCHER),
+    ("users", AUTHENTICATION),
+    ("realm", AUTHENTICATION),
 ];
 const TRANSACTIONS: &str = "it has no effect, transactions come later";
 const REGISTRAR: &str = "it has no effect, the registrar comes later";
@@ -87,8 +89,6 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     for (name, what) in WITHOUT_EFFECT {
         table.warn(name, what);
     }
-    table.warn("users", AUTHENTICATION);
-    table.warn("realm", AUTHENTICATION);
     let (script, mode) = (script?, mode?);
     Some(NodeSettings::SipRouter(Arc::new(SipRouterSettings {
         script: script.unwrap_or_else(built_in_script),
@@ -348,12 +348,12 @@ fn sets<T>(
     for (key, set) in value.entries(words.table)? {
         // Another spelling of a number would be a second set of it.
         let number = key.parse().ok().filter(|number: &u32| number.to_string() == key);
-        let elements = set.elements(words.array);
         let Some(number) = number else {
             set.clash("the key is no number (0 to 4294967295)");
             all_right = false;
             continue;
         };
+        let elements = set.elements(words.array);
         let count = elements.as_ref().map(Vec::len);
         let elements = elements.into_iter().flatten();
         let of_set: Vec<_> = elements.filter_map(|at| at.parsed(words.element, read)).collect();
@@ -374,6 +374,3 @@ fn target_of(text: &str) -> Option<Arc<str>> {
         && !text.contains(|c: char| c.is_control() || c.is_whitespace() || "<>\"".contains(c));
     right.then(|| Arc::from(text))
 }
-
-#[cfg(test)]
-mod tests;
