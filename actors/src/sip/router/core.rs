@@ -161,8 +161,14 @@ impl Core {
                     sending.request(&context.draft, uri.as_deref())
                 }
                 Want::ForwardReply { code, reason } => {
-                    let draft = context.draft.with_status(*code, reason.as_deref());
-                    match self.generation.sending.reply(&draft) {
+                    context.forwarded = true;
+                    let draft = &mut context.draft;
+                    if code.is_some() || reason.is_some() {
+                        let code = code.unwrap_or_else(|| draft.message.status());
+                        let own = || Bytes::copy_from_slice(draft.message.reason());
+                        draft.status = Some((code, reason.clone().unwrap_or_else(own)));
+                    }
+                    match self.generation.sending.reply(draft) {
                         ReplyOutcome::Now(result) => Outcome::Now(result.map_err(|_| NO_WAY)),
                         ReplyOutcome::Later(sent) => Outcome::Later(Box::pin(async move {
                             sent.await;

@@ -97,6 +97,15 @@ pub struct Context {
     pub effects: Vec<Effect>,
     /// A final reply went out (no 500 after a script error then).
     pub answered: bool,
+    /// The reply was sent on by the script itself (`sl_forward_reply`).
+    pub forwarded: bool,
+}
+
+impl Context {
+    /// The context of a message that came in.
+    pub const fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
+        Self { draft, env, now, effects: Vec::new(), answered: false, forwarded: false }
+    }
 }
 
 /// What a step of an invocation leaves to be done at once.
