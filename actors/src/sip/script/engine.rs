@@ -176,7 +176,9 @@ impl Script {
                 end
             }
             (None, Ok((Value::Table(_), _))) => match want {
-                Some(want) if slot.used.get().waits < MAX_WAITS => return Went::Waits(thread, want),
+                Some(want) if slot.used.get().waits < MAX_WAITS => {
+                    return Went::Waits(thread, want);
+                }
                 _ => End::Failed(slot.files.error("it waits too often", ScriptFault::Time)),
             },
             (None, Ok((Value::Boolean(false), said))) => {
@@ -320,7 +322,8 @@ fn module(lua: &Lua, root: &Table, name: &str) -> mlua::Result<Table> {
 fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let over = slot.clone();
-    table.raw_set("is_over", lua.create_function(move |_, ()| Ok(over.over.borrow().is_some()))?)?;
+    table
+        .raw_set("is_over", lua.create_function(move |_, ()| Ok(over.over.borrow().is_some()))?)?;
     let over = slot.clone();
     let quit = move |_: &Lua, how: i64| {
         let end = if how == 2 { End::Dropped } else { End::Normal };

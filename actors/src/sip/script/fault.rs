@@ -57,13 +57,15 @@ pub(super) fn object(lua: &Lua, value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string_lossy(),
         Value::Error(error) => text(error),
-        Value::Table(table) => match table.metatable().map(|meta| meta.contains_key("__tostring")) {
-            Some(Ok(true)) => match value.to_string() {
-                Ok(text) => placed(lua, &text),
-                Err(error) => text(&error),
-            },
-            _ => placed(lua, "the error object is a table"),
-        },
+        Value::Table(table) => {
+            match table.metatable().map(|meta| meta.contains_key("__tostring")) {
+                Some(Ok(true)) => match value.to_string() {
+                    Ok(text) => placed(lua, &text),
+                    Err(error) => text(&error),
+                },
+                _ => placed(lua, "the error object is a table"),
+            }
+        }
         value => placed(lua, &format!("the error object is a {}", value.type_name())),
     }
 }

@@ -163,7 +163,7 @@ impl<'a> Args<'a> {
         for (index, value) in values.into_iter().enumerate() {
             match takes.get(index) {
                 Some(kind) => items[index] = Arg::read(*kind, index, value)?,
-                None if value.is_nil() => break,
+                None if value.is_nil() => {}
                 None => {
                     let most = takes.len();
                     return Err(Raised::Error(format!("too many arguments (it takes {most})")));

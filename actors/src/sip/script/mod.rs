@@ -58,6 +58,21 @@ pub enum ScriptFault {
     Memory,
 }
 
+impl ScriptFault {
+    /// Every sort, in the order of the metrics.
+    pub const ALL: [Self; 4] = [Self::Syntax, Self::Runtime, Self::Time, Self::Memory];
+
+    /// The word used as metric label and log field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Runtime => "runtime",
+            Self::Time => "time",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// Limits of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
@@ -92,6 +107,23 @@ pub struct Context {
     pub answered: bool,
     /// What `KSR.drop()` marks: unless it fails, the invocation ends as dropped.
     pub dropped: bool,
+    /// The reply was sent on by the script itself (`sl_forward_reply`).
+    pub forwarded: bool,
+}
+
+impl Context {
+    /// The context of a message that came in.
+    pub const fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
+        Self {
+            draft,
+            env,
+            now,
+            effects: Vec::new(),
+            answered: false,
+            dropped: false,
+            forwarded: false,
+        }
+    }
 }
 
 /// What a step of an invocation leaves to be done at once.
@@ -144,3 +176,6 @@ pub enum Step {
     /// It waits.
     Suspended(Suspended, Want),
 }
+
+#[cfg(test)]
+mod tests;
