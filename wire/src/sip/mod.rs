@@ -15,6 +15,7 @@ pub mod own;
 pub mod reply;
 pub mod rr;
 pub mod sanity;
+pub mod siputils;
 pub mod sl;
 pub mod stream;
 pub mod textops;
