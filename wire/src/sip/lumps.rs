@@ -53,18 +53,6 @@ pub struct Ends<'a> {
     pub sending: &'a Socket,
 }
 
-/// An edit that the writer of a message makes by itself, at the last moment: own Via, `received`,
-/// Content-Length. It costs no entry of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extra<'a> {
-    /// Where the text goes.
-    pub at: usize,
-    /// How many bytes of the message it takes the place of.
-    pub cut: usize,
-    /// The text.
-    pub text: &'a [u8],
-}
-
 /// The edit list: headers and body. Cloning is cheap enough for each branch.
 #[derive(Clone, Debug, Default)]
 pub struct Lumps {
@@ -101,16 +89,8 @@ impl Lumps {
         unimplemented!()
     }
     /// Writes everything from offset `from` of the message on, edits applied, behind `out`. What is
-    /// in front of it (the start line) is the caller's. `extras` are sorted by their place and do
-    /// not overlap; each counts as an edit that came after all of the list.
-    pub fn apply(
-        &self,
-        _message: &Message,
-        _from: usize,
-        _ends: Ends<'_>,
-        _extras: &[Extra<'_>],
-        _out: &mut Vec<u8>,
-    ) {
+    /// in front of it (the start line) is the caller's.
+    pub fn apply(&self, _message: &Message, _from: usize, _ends: Ends<'_>, _out: &mut Vec<u8>) {
         unimplemented!()
     }
 }
