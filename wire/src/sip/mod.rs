@@ -6,6 +6,8 @@ pub mod branch;
 pub mod draft;
 pub mod forward;
 pub mod hop;
+#[cfg(test)]
+pub(crate) mod kit;
 pub mod locate;
 pub mod lumps;
 pub mod maxfwd;
