@@ -119,6 +119,8 @@ closed_set! {
         CSeq = "bad-cseq",
         /// Above a limit.
         TooLarge = "too-large",
+        /// A reply whose Content-Length is not that of its datagram (RFC 3261 18.3).
+        BadLength = "bad-length",
         /// More waited than may.
         Overload = "overload",
         /// A reply without a second Via (R26).

@@ -106,6 +106,9 @@ pub struct SipRouterSettings {
     pub append_fromtag: bool,
     /// `dns-failover` of a send that fails. Default false.
     pub dns_failover: bool,
+    /// `udp-mtu`: larger requests go over TCP where there is a socket; [`Self::LEAST_MTU`] to
+    /// [`SipListenerSettings::MOST_MESSAGE`], or 0 = off, the default.
+    pub udp_mtu: ByteCount,
     /// `max-branches`: 1 to [`Self::MOST_BRANCHES`]. Default 12.
     pub max_branches: u32,
     /// `max-htable-entries` of each table; 1 to [`Self::MOST_ENTRIES`]. Default 100000.
@@ -123,6 +126,8 @@ impl SipRouterSettings {
     pub const MOST_BRANCHES: u32 = 32;
     /// The most entries of a table, and the most transactions and bindings.
     pub const MOST_ENTRIES: u32 = 100_000_000;
+    /// The smallest `udp-mtu`: what every host takes.
+    pub const LEAST_MTU: u32 = 576;
     /// The smallest `script-memory-bytes`: a state with its functions needs less.
     pub const LEAST_MEMORY: u32 = 1 << 20;
 
@@ -143,6 +148,7 @@ impl Default for SipRouterSettings {
             script_memory: ByteCount::new(64 << 20),
             append_fromtag: false,
             dns_failover: false,
+            udp_mtu: ByteCount::new(0),
             max_branches: 12,
             max_htable_entries: 100_000,
             addresses: BTreeMap::new(),
@@ -215,8 +221,6 @@ pub struct StatefulSettings {
     pub max_breadth: u32,
     /// `strict-answers`: 405, 416 and 420 where RFC 3261 wants them. Default false.
     pub strict_answers: bool,
-    /// `udp-mtu`: a larger request goes by TCP; 0 = off, the default.
-    pub udp_mtu: u32,
     /// `min-expires` of a registration, seconds. Default 60.
     pub min_expires: u32,
     /// `max-expires` of a registration, seconds; 0 = no limit, the default.
@@ -256,7 +260,6 @@ impl Default for StatefulSettings {
             loop_detection: false,
             max_breadth: 0,
             strict_answers: false,
-            udp_mtu: 0,
             min_expires: 60,
             max_expires: 0,
             max_contacts: 0,
