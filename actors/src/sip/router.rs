@@ -18,16 +18,18 @@ use actix::fut::ActorFuture;
 use actix::prelude::*;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use lineway_wire::sip::locate::LocateOptions;
 use lineway_wire::sip::message::Limits;
-use lineway_wire::sip::own::{Own, SocketId};
+use lineway_wire::sip::own::{Own, Received, SocketId};
+use lineway_wire::sip::stream::StreamError;
 
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
 use super::ring::{Arrival, Ring};
-use super::script::{Script, ScriptError, ScriptLimits};
+use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
 use super::site::SipSite;
-use super::transport::{TransportStart, Transports};
+use super::transport::{Fault, TransportStart, Transports};
 use crate::metrics::ActorKind;
 use crate::settings::{SipListenerSettings, SipRouterSettings};
 use crate::spawn;
@@ -42,15 +44,16 @@ const TURNS: usize = 4;
 /// Generations of a script that may live at once on a worker.
 const MOST_GENERATIONS: usize = 4;
 
+/// How long the connect to a next hop may take.
+const CONNECT: Duration = Duration::from_secs(4);
+
 /// How long after a panic the actor is started again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// What a worker gets of a chain from a `SipListener` to a `SipRouter`.
 #[derive(Debug)]
 pub struct RouterStart {
-    /// The name of the `SipListener`.
-    pub listener: Arc<str>,
-    /// Its settings.
+    /// The settings of the `SipListener`.
     pub listener_settings: Arc<SipListenerSettings>,
     /// The name of the `SipRouter`.
     pub router: Arc<str>,
@@ -96,11 +99,7 @@ struct Belongings {
 
 impl Belongings {
     fn generation(&self, settings: &Arc<SipRouterSettings>) -> Result<Rc<Generation>, ScriptError> {
-        let limits = ScriptLimits {
-            time: settings.script_time_limit.duration(),
-            memory: usize::try_from(settings.script_memory.get()).unwrap_or(usize::MAX),
-        };
-        let script = Script::load(&settings.script, limits)?;
+        let script = Script::load(&settings.script, settings.limits())?;
         let env = Rc::new(ScriptEnv::new(
             Rc::clone(&self.own),
             Arc::clone(settings),
@@ -112,6 +111,7 @@ impl Belongings {
             transports: Rc::clone(&self.transports),
             metrics: Arc::clone(&self.site.router_metrics),
             settings: Arc::clone(settings),
+            locating: LocateOptions::of(&self.own, true),
         });
         Ok(Rc::new(Generation { script, env, sending }))
     }
@@ -188,33 +188,34 @@ impl SipRouter {
         let most = usize::try_from(start.listener_settings.max_message.get());
         let limits = Limits { message_bytes: most.unwrap_or(usize::MAX), ..Limits::default() };
         let env: Rc<RefCell<Option<Rc<ScriptEnv>>>> = Rc::default();
-        let refuse = {
+        let fault: Rc<Fault> = {
             let env = Rc::clone(&env);
-            Rc::new(move |error: &_, received| {
+            Rc::new(move |error: &StreamError, received: &Received| {
                 let env = env.borrow().clone()?;
-                core::refusal(error, received, &env, &limits, now())
+                core::refusal(error, *received, &env, &limits, now())
             })
         };
         let transports = Transports::start(
             worker,
             TransportStart {
-                node: start.listener,
+                metrics: Arc::clone(&start.site.listener_metrics),
+                counters: Arc::clone(&start.site.transport_metrics),
                 own: Rc::clone(&own),
                 udp: start.udp,
                 tcp: start.tcp,
                 rings: Arc::clone(&start.site.rings),
                 connections: Arc::clone(&start.site.connections),
-                metrics: Arc::clone(&start.site.listener_metrics),
                 limits,
-                idle: start.listener_settings.tcp_idle_timeout.duration(),
-                refuse,
+                tcp_idle: start.listener_settings.tcp_idle_timeout,
+                connect_timeout: CONNECT,
+                fault,
             },
         );
         let belongings = Rc::new(Belongings {
             worker: Rc::clone(worker),
             node: start.router,
             own,
-            ring: start.site.rings[usize::from(worker.index)].clone(),
+            ring: start.site.rings.of(worker.index).clone(),
             limits,
             site: start.site,
             transports,
