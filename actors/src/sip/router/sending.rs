@@ -127,7 +127,7 @@ impl Sending {
             return Sent::Failed(SendError::NoSocket);
         };
         let bytes = self.written(draft, socket);
-        let mtu = self.settings.udp_mtu();
+        let mtu = self.settings.udp_mtu.get();
         if to.transport == Transport::Udp
             && mtu > 0
             && bytes.len() as u64 > mtu
