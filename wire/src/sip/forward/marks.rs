@@ -44,13 +44,15 @@ impl Marks {
         let source = draft.received.source;
         let (received, rport) = (via.param_at(b"received"), via.param_at(b"rport"));
         let is_source = host_ip(via.host) == Some(source.ip());
+        // What is not there comes behind the sent-by, received first.
+        let behind = received.as_ref().map_or(via.sent_by_end, |received| received.end);
         if received.is_some() || rport.is_some() || !is_source {
-            let at = received.unwrap_or(via.sent_by_end..via.sent_by_end);
+            let at = received.unwrap_or(behind..behind);
             // An IPv6 address has no brackets here (S-23).
             marks.put(at, format_args!(";received={}", source.ip()));
         }
         if rport.is_some() || draft.force_rport {
-            let at = rport.unwrap_or(via.sent_by_end..via.sent_by_end);
+            let at = rport.unwrap_or(behind..behind);
             marks.put(at, format_args!(";rport={}", source.port()));
         }
         marks.at.sort_by_key(|(at, _)| at.start);
