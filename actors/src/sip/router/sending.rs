@@ -192,7 +192,7 @@ impl Sending {
 
     /// Sends a reply on without state (contract 1.6).
     pub(super) fn reply(self: &Rc<Self>, draft: &Draft) -> ReplyOutcome {
-        let hop = match reply::next_hop(draft, &self.own) {
+        let hop = match reply::next_hop(draft) {
             Ok(hop) => hop,
             Err(why) => return ReplyOutcome::Now(Err(why)),
         };
@@ -285,9 +285,7 @@ fn way(socket: &Socket, to: std::net::SocketAddr) -> Way {
 /// The same for each copy of a request, its CANCEL and the ACK of its failure: they go where the
 /// request went (RFC 3263 4.3).
 fn seed(draft: &Draft) -> u64 {
-    let mut out = Vec::with_capacity(64);
-    branch::write(draft, 0, &mut out);
-    out.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+    branch::of(draft, 0).iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
