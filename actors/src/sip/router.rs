@@ -21,6 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use lineway_wire::sip::locate::LocateOptions;
 use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
+use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::stream::StreamError;
 
 use self::core::{Core, Generation, Job};
@@ -83,6 +84,17 @@ pub enum Refusal {
     Gone,
 }
 
+/// Why a router does not start on a worker.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    /// The script is not right.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A socket can not be used.
+    #[error("a socket can not be used: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
 /// What outlives a panic of the actor.
 struct Belongings {
     worker: Rc<Worker>,
@@ -100,11 +112,13 @@ struct Belongings {
 impl Belongings {
     fn generation(&self, settings: &Arc<SipRouterSettings>) -> Result<Rc<Generation>, ScriptError> {
         let script = Script::load(&settings.script, settings.limits())?;
-        let env = Rc::new(ScriptEnv::new(
-            Rc::clone(&self.own),
-            Arc::clone(settings),
-            Arc::clone(&self.site.shared),
-        ));
+        let env = Rc::new(ScriptEnv {
+            node: Arc::clone(&self.node),
+            own: Rc::clone(&self.own),
+            settings: Arc::clone(settings),
+            shared: Arc::clone(&self.site.shared),
+            sl: RefCell::new(Sl::new(&self.own)),
+        });
         let sending = Rc::new(Sending {
             worker: Rc::clone(&self.worker),
             own: Rc::clone(&self.own),
@@ -179,11 +193,11 @@ impl SipRouter {
     /// Starts the chain on this worker: its sockets and its router.
     ///
     /// # Errors
-    /// The script is not right.
+    /// The script is not right, or a socket is of no use.
     ///
     /// # Panics
     /// Outside of a tokio `LocalSet`.
-    pub fn start(worker: &Rc<Worker>, start: RouterStart) -> Result<SipHandle, ScriptError> {
+    pub fn start(worker: &Rc<Worker>, start: RouterStart) -> Result<SipHandle, StartFault> {
         let own = Rc::new(start.own);
         let most = usize::try_from(start.listener_settings.max_message.get());
         let limits = Limits { message_bytes: most.unwrap_or(usize::MAX), ..Limits::default() };
@@ -210,7 +224,7 @@ impl SipRouter {
                 connect_timeout: CONNECT,
                 fault,
             },
-        );
+        )?;
         let belongings = Rc::new(Belongings {
             worker: Rc::clone(worker),
             node: start.router,
@@ -352,6 +366,8 @@ impl Handler<Adopt> for SipRouter {
             self.scripts.push(Rc::downgrade(&generation.script));
             *self.belongings.settings.borrow_mut() = settings;
             *self.belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
+            // The ACKs of what it has answered are still to come.
+            self.core.generation.env.sl.swap(&generation.env.sl);
             self.core.generation = generation;
         }
     }

@@ -49,6 +49,8 @@ impl SipSite {
 
 impl std::fmt::Debug for SipSite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SipSite").field("listener", self.listener_metrics.name()).finish_non_exhaustive()
+        f.debug_struct("SipSite")
+            .field("listener", self.listener_metrics.name())
+            .finish_non_exhaustive()
     }
 }

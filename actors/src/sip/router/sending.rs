@@ -66,9 +66,9 @@ impl Sending {
                 Outcome::Now(Err(failure))
             }
             Ok((_, Progress::Found(destinations))) => self.try_each(draft, destinations.into()),
-            Ok((locate, progress)) => {
-                Outcome::Later(Rc::clone(self).search(draft.clone(), locate, progress).boxed_local())
-            }
+            Ok((locate, progress)) => Outcome::Later(
+                Rc::clone(self).search(draft.clone(), locate, progress).boxed_local(),
+            ),
         }
     }
 
@@ -147,12 +147,7 @@ impl Sending {
     }
 
     /// The socket that a request leaves by: the forced one, else the first that fits.
-    fn socket(
-        &self,
-        draft: &Draft,
-        transport: Transport,
-        to: IpAddr,
-    ) -> Option<&Socket> {
+    fn socket(&self, draft: &Draft, transport: Transport, to: IpAddr) -> Option<&Socket> {
         let forced = draft.force_socket.and_then(|id| self.own.socket(id));
         let fits = |socket: &&Socket| {
             socket.transport == transport && socket.address.is_ipv4() == to.is_ipv4()

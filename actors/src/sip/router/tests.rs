@@ -2,6 +2,6 @@
 
 mod kit;
 mod order;
+mod reload;
 mod replies;
 mod requests;
-mod reload;

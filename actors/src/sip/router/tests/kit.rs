@@ -49,7 +49,8 @@ impl Site {
         let proxy = socket.local_addr().unwrap();
         let at = SipAddress { transport: Transport::Udp, address: proxy };
         let listener = SipListenerSettings::new(vec![at]);
-        let mut settings = SipRouterSettings { script: source(script), ..SipRouterSettings::default() };
+        let mut settings =
+            SipRouterSettings { script: source(script), ..SipRouterSettings::default() };
         settings.resolve_timeout = Millis::new(150);
         change(&mut settings);
         let metrics = kit.board.metrics.clone();

@@ -40,8 +40,7 @@ async fn a_reply_route_drops() {
 #[tokio::test]
 async fn a_reply_passes_unedited_when_its_route_fails() {
     run(async {
-        let (site, came) =
-            relayed("KSR.hdr.append('X-Seen: 1\\r\\n') error('oh')", "200 OK").await;
+        let (site, came) = relayed("KSR.hdr.append('X-Seen: 1\\r\\n') error('oh')", "200 OK").await;
         assert!(!came.unwrap().contains("X-Seen"));
         assert_eq!(site.metrics.totals().script_errors, 1);
     })

@@ -58,7 +58,8 @@ async fn a_script_error_behind_a_final_reply_or_for_an_ack_answers_nothing() {
 #[tokio::test]
 async fn sip_r106_the_ack_of_a_reply_made_here_is_absorbed() {
     run(async {
-        let site = Site::new("function ksr_request_route() KSR.sl.sl_send_reply(486, 'Busy Here') end");
+        let site =
+            Site::new("function ksr_request_route() KSR.sl.sl_send_reply(486, 'Busy Here') end");
         let alice = site.phone().await;
         let invite = alice.request("INVITE", "sip:bob@127.0.0.1", "c1", 1);
         alice.send(&invite).await;
