@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Spec {
         let next = listener.next.as_ref()?;
         let router = plan.nodes.iter().find(|node| node.name == *next)?;
         let spec = Self { listener: listener.clone(), router: router.clone() };
-        spec.settings().map(|_| spec)
+        spec.settings().is_some().then_some(spec)
     }
 
     fn settings(&self) -> Option<(&SipListenerSettings, &Arc<SipRouterSettings>)> {

@@ -20,8 +20,7 @@ use crate::metrics::ActorKind;
 use crate::net::ListenKey;
 use crate::registry::LineId;
 use crate::settings::Plan;
-use crate::sip::router::{RouterStart, SipHandle, SipRouter};
-use crate::sip::script::ScriptError;
+use crate::sip::router::{RouterStart, SipHandle, SipRouter, StartFault};
 use crate::socket::{Answering, Dealer, Router, Unstarted, broker, echo};
 use crate::spawn;
 
@@ -75,7 +74,7 @@ pub struct HostSocket(pub Unstarted);
 
 /// Starts a SIP chain on a worker.
 #[derive(Debug, Message)]
-#[rtype(result = "Result<SipHandle, ScriptError>")]
+#[rtype(result = "Result<SipHandle, StartFault>")]
 pub struct HostSip(pub RouterStart);
 
 /// Starts what answers a `RouterSocket`.
@@ -215,7 +214,7 @@ impl Handler<HostSocket> for WorkerActor {
 }
 
 impl Handler<HostSip> for WorkerActor {
-    type Result = Result<SipHandle, ScriptError>;
+    type Result = Result<SipHandle, StartFault>;
 
     fn handle(&mut self, HostSip(start): HostSip, _: &mut Self::Context) -> Self::Result {
         SipRouter::start(&self.desk.borrow().worker, start)
