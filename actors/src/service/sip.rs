@@ -17,8 +17,8 @@ use lineway_wire::sip::own::{SocketId, Transport};
 
 use super::{StartCause, StartError};
 use crate::health::NodeHealth;
-use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
 use crate::net::ListenOptions;
+use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
 use crate::registry::SipView;
 use crate::settings::{
     NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
@@ -224,8 +224,7 @@ impl Sip {
     /// What was prepared is not put in force.
     pub(super) async fn forget(&self, prepared: Prepared) {
         for (spec, change) in prepared.chains {
-            if let (Change::Router, Some(running)) =
-                (change, self.running.get(&spec.listener.name))
+            if let (Change::Router, Some(running)) = (change, self.running.get(&spec.listener.name))
             {
                 running.adopt(false).await;
             }
@@ -257,8 +256,7 @@ impl Sip {
             Transport::Udp if beside => Held::udp(key, bind::bind_udp_beside(address, workers)?),
             Transport::Udp => Held::udp(key, bind::bind_udp(address, workers)?),
             Transport::Tcp => {
-                let options =
-                    ListenOptions { socket: SocketSettings::default(), backlog: BACKLOG };
+                let options = ListenOptions { socket: SocketSettings::default(), backlog: BACKLOG };
                 let same =
                     |socket: &&TcpListener| socket.local_addr().is_ok_and(|at| at == address);
                 let bound = match inherited.iter().find(same) {
@@ -303,9 +301,8 @@ impl Sip {
 
     async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>) {
         let Some((listener, router)) = spec.settings() else { return };
-        let metrics = |node: &NodePlan| {
-            self.board.metrics.node(&node.name, node.settings.type_name())
-        };
+        let metrics =
+            |node: &NodePlan| self.board.metrics.node(&node.name, node.settings.type_name());
         let (carried, routed) = (metrics(&spec.listener), metrics(&spec.router));
         let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
         let Some(site) = SipSite::new(workers, listener, &carried, &routed) else { return };
