@@ -69,14 +69,15 @@ impl ActorMetrics {
             ),
         };
         let all = Self { kinds: Arc::default(), families };
-        for kind in ActorKind::ALL.into_iter().filter(|kind| !kind.is_of_sockets()) {
+        let always = |kind: &ActorKind| !kind.is_of_sockets() && !kind.is_of_sip();
+        for kind in ActorKind::ALL.into_iter().filter(always) {
             all.kind(kind);
         }
         all
     }
 
-    /// The metrics of one kind. Those of message sockets are shown from the first time on, which is
-    /// when there is a node of them.
+    /// The metrics of one kind. Those of message sockets and of SIP are shown from the first time
+    /// on, which is when there is a node of them.
     pub fn kind(&self, kind: ActorKind) -> &Arc<KindMetrics> {
         self.kinds[kind as usize].get_or_init(|| {
             let (word, families) = ([kind.as_str()], &self.families);
@@ -92,6 +93,13 @@ impl ActorMetrics {
     /// Shows the kinds of message sockets.
     pub(super) fn show_sockets(&self) {
         for kind in ActorKind::ALL.into_iter().filter(|kind| kind.is_of_sockets()) {
+            self.kind(kind);
+        }
+    }
+
+    /// Shows the kinds of SIP.
+    pub(super) fn show_sip(&self) {
+        for kind in ActorKind::ALL.into_iter().filter(|kind| kind.is_of_sip()) {
             self.kind(kind);
         }
     }

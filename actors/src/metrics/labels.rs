@@ -43,6 +43,10 @@ closed_set! {
         RouterSocket = "router-socket",
         /// One connection of a DEALER or ROUTER.
         PeerConnection = "peer-connection",
+        /// One socket or connection that carries SIP.
+        SipTransport = "sip-transport",
+        /// What runs the script of a `SipRouter` on one worker.
+        SipRouter = "sip-router",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
         /// The supervisor.
@@ -61,6 +65,11 @@ impl ActorKind {
 }
 
 impl ActorKind {
+    /// True for the actors of SIP.
+    pub(super) const fn is_of_sip(self) -> bool {
+        matches!(self, Self::SipTransport | Self::SipRouter)
+    }
+
     /// True for the actors of message sockets.
     pub(super) const fn is_of_sockets(self) -> bool {
         matches!(self, Self::DealerSocket | Self::RouterSocket | Self::PeerConnection)

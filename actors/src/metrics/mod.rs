@@ -6,10 +6,12 @@
 //! every metric, and a test holds that list against the registry.
 
 mod actors;
+#[macro_use]
 mod labels;
 mod mux;
 mod node;
 mod openmetrics;
+mod sip;
 mod socket;
 mod supervisor;
 mod worker;
@@ -29,6 +31,9 @@ pub use labels::{
 };
 pub use mux::{ParentMetrics, ParentNow};
 pub use node::NodeMetrics;
+pub use sip::{
+    SipClass, SipConnectionEnd, SipDrop, SipListenerMetrics, SipMethod, SipRouterMetrics, SipTotals,
+};
 pub use socket::{SocketNow, Watched};
 pub use supervisor::SupervisorMetrics;
 pub use worker::WorkerMetrics;
@@ -104,6 +109,9 @@ impl Metrics {
         if node.is_socket() {
             self.inner.actors.show_sockets();
             self.inner.total.show(&self.inner.registry);
+        }
+        if node.is_sip() {
+            self.inner.actors.show_sip();
         }
         nodes.insert(Arc::clone(name), Arc::clone(&node));
         node

@@ -16,6 +16,7 @@ use super::labels::{
 };
 use super::mux::{MuxFamilies, MuxMetrics, MuxSide};
 use super::register;
+use super::sip::{SipFamilies, SipListenerMetrics, SipMetrics, SipRouterMetrics, SipSide};
 use super::socket::{SocketFamilies, SocketMetrics};
 
 /// Buckets of a dial, in seconds.
@@ -38,6 +39,7 @@ struct Abilities {
     answers: bool,
     muxes: Option<MuxSide>,
     socket: Option<SocketKind>,
+    sip: Option<SipSide>,
 }
 
 impl Abilities {
@@ -52,6 +54,7 @@ impl Abilities {
             answers: false,
             muxes: None,
             socket: None,
+            sip: None,
         };
         let main =
             Self { lines: &[LineKind::Main], carries: true, pauses: &[PauseReason::Queue], ..none };
@@ -81,6 +84,8 @@ impl Abilities {
                 ..none
             },
             "DealerSocket" => Self { socket: Some(SocketKind::Dealer), ..none },
+            "SipListener" => Self { accepts: true, sip: Some(SipSide::Listener), ..none },
+            "SipRouter" => Self { sip: Some(SipSide::Router), ..none },
             "RouterSocket" => Self { socket: Some(SocketKind::Router), ..none },
             _ => none,
         }
@@ -101,6 +106,7 @@ pub struct NodeMetrics {
     probing: Option<ProbingMetrics>,
     pub(super) mux: Option<MuxMetrics>,
     pub(super) socket: Option<SocketMetrics>,
+    sip: Option<SipMetrics>,
 }
 
 /// The lines of one kind.
@@ -150,6 +156,27 @@ impl NodeMetrics {
     /// The node's type as written in the configuration.
     pub fn type_name(&self) -> &'static str {
         self.type_name
+    }
+
+    /// True for a node of SIP.
+    pub(super) const fn is_sip(&self) -> bool {
+        self.sip.is_some()
+    }
+
+    /// What a `SipListener` counts; `None` for any other node.
+    pub fn sip_listener(&self) -> Option<&Arc<SipListenerMetrics>> {
+        match &self.sip {
+            Some(SipMetrics::Listener(metrics)) => Some(metrics),
+            _ => None,
+        }
+    }
+
+    /// What a `SipRouter` counts; `None` for any other node.
+    pub fn sip_router(&self) -> Option<&Arc<SipRouterMetrics>> {
+        match &self.sip {
+            Some(SipMetrics::Router(metrics)) => Some(metrics),
+            _ => None,
+        }
     }
 
     /// A line of this node was made.
@@ -298,6 +325,7 @@ pub(super) struct NodeFamilies {
     server_first: IntCounterVec,
     mux: MuxFamilies,
     sockets: SocketFamilies,
+    sip: SipFamilies,
 }
 
 impl NodeFamilies {
@@ -405,6 +433,7 @@ impl NodeFamilies {
             ),
             mux: MuxFamilies::new(registry),
             sockets: SocketFamilies::new(registry),
+            sip: SipFamilies::new(registry),
         }
     }
 
@@ -470,6 +499,7 @@ impl NodeFamilies {
             socket: abilities
                 .socket
                 .map(|kind| self.sockets.node(node, kind, self.queued.with_label_values(&[node]))),
+            sip: abilities.sip.map(|side| self.sip.node(node, side)),
         }
     }
 
@@ -518,5 +548,6 @@ impl NodeFamilies {
         }
         self.mux.remove(node);
         self.sockets.remove(node);
+        self.sip.remove(node);
     }
 }

@@ -51,6 +51,8 @@ pub struct SipRouterSettings {
     pub append_fromtag: bool,
     /// `dns-failover` of a send that fails.
     pub dns_failover: bool,
+    /// `udp-mtu`: larger requests go over TCP where there is a socket; 0 = off.
+    pub udp_mtu: ByteCount,
     /// `max-branches`.
     pub max_branches: u32,
     /// `max-htable-entries` of each table.

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
+use lineway_wire::sip::draft::Draft;
 use lineway_wire::sip::own::{ConnectionId, SocketId, Transport};
+use lineway_wire::sip::sl::Back;
 
 /// A way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,20 @@ pub struct Way {
     pub may_connect: bool,
     /// The connection is closed once it is written (`set_reply_close`).
     pub close_after: bool,
+}
+
+impl Way {
+    /// The way back of a reply that is made here.
+    pub const fn back(back: Back, draft: &Draft) -> Self {
+        Self {
+            socket: back.socket,
+            transport: back.transport,
+            to: back.to,
+            connection: back.connection,
+            may_connect: !draft.reply_no_connect,
+            close_after: draft.reply_close,
+        }
+    }
 }
 
 /// Why a message could not be sent; the `reason` label of send errors.
@@ -42,4 +58,33 @@ pub enum SendError {
     /// The connection is gone and none may be opened.
     #[error("no connection")]
     NoConnection,
+    /// No own socket of that transport and address family (contract 1.2).
+    #[error("no socket of that transport and address family")]
+    NoSocket,
+}
+
+impl SendError {
+    /// Every reason, in the order of the metrics.
+    pub const ALL: [Self; 7] = [
+        Self::System,
+        Self::TooLarge,
+        Self::Refused,
+        Self::Timeout,
+        Self::Full,
+        Self::NoConnection,
+        Self::NoSocket,
+    ];
+
+    /// The word used as metric label and log field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::TooLarge => "too-large",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::Full => "full",
+            Self::NoConnection => "no-connection",
+            Self::NoSocket => "no-socket",
+        }
+    }
 }

@@ -44,6 +44,8 @@ pub struct Draft {
     pub uri: Option<Bytes>,
     /// `$du`: where it goes, if not to the Request-URI.
     pub dst_uri: Option<Bytes>,
+    /// The status and reason phrase that take the place of a reply's (`sl_forward_reply`).
+    pub status: Option<(u16, Bytes)>,
     /// A Path vector that goes in as Route (1.3.5).
     pub path: Option<Bytes>,
     /// `force_rport()`: rport is filled though it was not asked for.
@@ -84,6 +86,7 @@ impl Draft {
             received,
             uri: None,
             dst_uri: None,
+            status: None,
             path: None,
             force_rport: false,
             local_rport: false,

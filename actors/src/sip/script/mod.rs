@@ -50,6 +50,21 @@ pub enum ScriptFault {
     Memory,
 }
 
+impl ScriptFault {
+    /// Every sort, in the order of the metrics.
+    pub const ALL: [Self; 4] = [Self::Syntax, Self::Runtime, Self::Time, Self::Memory];
+
+    /// The word used as metric label and log field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Runtime => "runtime",
+            Self::Time => "time",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// Limits of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
@@ -82,6 +97,15 @@ pub struct Context {
     pub effects: Vec<Effect>,
     /// A final reply went out (no 500 after a script error then).
     pub answered: bool,
+    /// The reply was sent on by the script itself (`sl_forward_reply`).
+    pub forwarded: bool,
+}
+
+impl Context {
+    /// The context of a message that came in.
+    pub const fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
+        Self { draft, env, now, effects: Vec::new(), answered: false, forwarded: false }
+    }
 }
 
 /// What a step of an invocation leaves to be done at once.

@@ -1,0 +1,285 @@
+//! How a message leaves: its next hop, the addresses of that, the socket, and what came of it.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{LocalBoxFuture, join_all};
+use lineway_wire::sip::draft::{Draft, Failure};
+use lineway_wire::sip::hop::{self, Hop, HopHost};
+use lineway_wire::sip::locate::{Answer, Destination, Locate, LocateOptions, Progress};
+use lineway_wire::sip::message::Method;
+use lineway_wire::sip::own::{Own, Socket, Transport};
+use lineway_wire::sip::reply::{self, ReplyDrop, ReplyHop, ReplyTo};
+use lineway_wire::sip::{branch, forward};
+
+use crate::metrics::SipRouterMetrics;
+use crate::settings::SipRouterSettings;
+use crate::sip::back::{SendError, Way};
+use crate::sip::transport::{Sent, Transports};
+use crate::worker::Worker;
+
+/// What a next hop without an address is answered with (R102).
+const UNRESOLVABLE: Failure = Failure { code: 478, reason: "Unresolvable destination" };
+
+/// What a next hop that can not be reached is answered with (R154).
+const UNREACHABLE: Failure =
+    Failure { code: 477, reason: "Unfortunately error on sending to next hop occurred" };
+
+/// What came of sending a request on.
+pub(super) enum Outcome {
+    /// It left, or failed.
+    Now(Result<(), Failure>),
+    /// It takes time.
+    Later(LocalBoxFuture<'static, Result<(), Failure>>),
+}
+
+/// What came of sending a reply on.
+pub(super) enum ReplyOutcome {
+    /// It left, or failed; failures are counted.
+    Now(Result<(), ReplyDrop>),
+    /// It takes time.
+    Later(LocalBoxFuture<'static, ()>),
+}
+
+/// The ways out of one worker's router.
+pub(super) struct Sending {
+    pub(super) worker: Rc<Worker>,
+    pub(super) own: Rc<Own>,
+    pub(super) transports: Rc<Transports>,
+    pub(super) metrics: Arc<SipRouterMetrics>,
+    pub(super) settings: Arc<SipRouterSettings>,
+}
+
+impl Sending {
+    /// Sends a request on without state (contract 1.2, 1.3).
+    pub(super) fn request(self: &Rc<Self>, draft: &Draft, explicit: Option<&[u8]>) -> Outcome {
+        let found = hop::next_hop(draft, explicit).and_then(|hop| {
+            // An address needs no choice.
+            let named = matches!(hop.host, HopHost::Name(_));
+            Locate::new(hop, self.options(), if named { seed(draft) } else { 0 })
+        });
+        match found {
+            Err(failure) => {
+                self.metrics.unresolved.inc();
+                Outcome::Now(Err(failure))
+            }
+            Ok((_, Progress::Found(destinations))) => self.try_each(draft, destinations.into()),
+            Ok((locate, progress)) => {
+                let (this, draft) = (Rc::clone(self), draft.clone());
+                Outcome::Later(Box::pin(async move {
+                    let destinations = this.locate(locate, progress).await?;
+                    match this.try_each(&draft, destinations.into()) {
+                        Outcome::Now(result) => result,
+                        Outcome::Later(sent) => sent.await,
+                    }
+                }))
+            }
+        }
+    }
+
+    /// Tries the addresses in turn until the request has left by one.
+    fn try_each(self: &Rc<Self>, draft: &Draft, mut to: VecDeque<Destination>) -> Outcome {
+        while let Some(destination) = to.pop_front() {
+            match self.try_one(draft, destination) {
+                Ok(Sent::Done) => return Outcome::Now(Ok(self.forwarded(draft))),
+                Ok(Sent::Failed(error)) => self.metrics.send_error(error),
+                Ok(Sent::Later(sent)) => {
+                    let (this, draft) = (Rc::clone(self), draft.clone());
+                    return Outcome::Later(Box::pin(async move {
+                        match sent.await {
+                            Ok(()) => return Ok(this.forwarded(&draft)),
+                            Err(error) => this.metrics.send_error(error),
+                        }
+                        if !this.settings.dns_failover {
+                            return Err(UNREACHABLE);
+                        }
+                        match this.try_each(&draft, to) {
+                            Outcome::Now(result) => result,
+                            Outcome::Later(sent) => sent.await,
+                        }
+                    }));
+                }
+                Err(NoSocket) => self.metrics.send_error(SendError::NoSocket),
+            }
+            if !self.settings.dns_failover {
+                break;
+            }
+        }
+        Outcome::Now(Err(UNREACHABLE))
+    }
+
+    fn try_one(self: &Rc<Self>, draft: &Draft, to: Destination) -> Result<Sent, NoSocket> {
+        let socket = self.socket(draft, to.transport, to.address.ip())?;
+        let bytes = self.written(draft, socket);
+        let mtu = self.settings.udp_mtu.get();
+        if to.transport == Transport::Udp
+            && mtu > 0
+            && bytes.len() as u64 > mtu
+            && let Ok(stream) = self.socket(draft, Transport::Tcp, to.address.ip())
+        {
+            // RFC 3261 18.1.1: what is near the path's limit goes over a transport that cuts it.
+            let bytes = self.written(draft, stream);
+            return Ok(self.transports.send(&way(stream, to.address), bytes));
+        }
+        Ok(self.transports.send(&way(socket, to.address), bytes))
+    }
+
+    fn written(&self, draft: &Draft, socket: &Socket) -> Bytes {
+        let mut out = Vec::with_capacity(draft.message.bytes().len() + 512);
+        forward::request(draft, &self.own, socket, 0, &mut out);
+        out.into()
+    }
+
+    /// The socket that a request leaves by: the forced one, else the first that fits.
+    fn socket(
+        &self,
+        draft: &Draft,
+        transport: Transport,
+        to: IpAddr,
+    ) -> Result<&Socket, NoSocket> {
+        let forced = draft.force_socket.and_then(|id| self.own.socket(id));
+        let fits = |socket: &&Socket| {
+            socket.transport == transport && socket.address.is_ipv4() == to.is_ipv4()
+        };
+        forced.filter(fits).or_else(|| self.own.first(transport, to)).ok_or(NoSocket)
+    }
+
+    fn forwarded(&self, draft: &Draft) {
+        self.metrics.forwarded(draft.message.method());
+    }
+
+    fn options(&self) -> LocateOptions {
+        let has = |fits: fn(&Socket) -> bool| self.own.sockets.iter().any(fits);
+        LocateOptions {
+            naptr: true,
+            ipv4: has(|socket| socket.address.is_ipv4()),
+            ipv6: has(|socket| socket.address.is_ipv6()),
+            tcp: has(|socket| socket.transport == Transport::Tcp),
+        }
+    }
+
+    /// Asks what a search wants to know, until it is over or `resolve-timeout-ms` is.
+    async fn locate(
+        &self,
+        mut locate: Locate,
+        mut progress: Progress,
+    ) -> Result<Vec<Destination>, Failure> {
+        let search = async {
+            loop {
+                let questions = match progress {
+                    Progress::Found(destinations) => return Ok(destinations),
+                    Progress::Ask(questions) => questions,
+                };
+                let names = Rc::clone(&self.worker.names.borrow());
+                let answers: Vec<Answer> =
+                    join_all(questions.iter().map(|question| names.records(question))).await;
+                progress = locate.answer(answers)?;
+            }
+        };
+        let limit = self.settings.resolve_timeout.duration();
+        let found = tokio::time::timeout(limit, search).await.unwrap_or(Err(UNRESOLVABLE));
+        if found.is_err() {
+            self.metrics.unresolved.inc();
+        }
+        found
+    }
+
+    /// Sends a reply on without state (contract 1.6).
+    pub(super) fn reply(self: &Rc<Self>, draft: &Draft) -> ReplyOutcome {
+        let hop = match reply::next_hop(draft, &self.own) {
+            Ok(hop) => hop,
+            Err(why) => return ReplyOutcome::Now(Err(why)),
+        };
+        let (name, port) = match &hop.to {
+            ReplyTo::Address(to) => {
+                let to = Destination { transport: hop.transport, address: *to };
+                return match self.reply_to(draft, &hop, to) {
+                    Sent::Done => ReplyOutcome::Now(Ok(self.reply_left(draft))),
+                    Sent::Failed(error) => ReplyOutcome::Now(Ok(self.metrics.send_error(error))),
+                    Sent::Later(sent) => {
+                        let (this, draft) = (Rc::clone(self), draft.clone());
+                        ReplyOutcome::Later(Box::pin(async move {
+                            match sent.await {
+                                Ok(()) => this.reply_left(&draft),
+                                Err(error) => this.metrics.send_error(error),
+                            }
+                        }))
+                    }
+                };
+            }
+            ReplyTo::Name(name, port) => (name.clone(), *port),
+        };
+        let (this, draft) = (Rc::clone(self), draft.clone());
+        ReplyOutcome::Later(Box::pin(async move {
+            let wanted =
+                Hop { host: HopHost::Name(name), port, transport: Some(hop.transport) };
+            let Ok((locate, progress)) = Locate::new(wanted, this.options(), 0) else {
+                return this.metrics.unresolved.inc();
+            };
+            let Ok(found) = this.locate(locate, progress).await else { return };
+            // RFC 3263 5: each in turn, until one takes it.
+            for to in found {
+                let sent = match this.reply_to(&draft, &hop, to) {
+                    Sent::Done => Ok(()),
+                    Sent::Failed(error) => Err(error),
+                    Sent::Later(sent) => sent.await,
+                };
+                match sent {
+                    Ok(()) => return this.reply_left(&draft),
+                    Err(error) => this.metrics.send_error(error),
+                }
+            }
+        }))
+    }
+
+    fn reply_to(self: &Rc<Self>, draft: &Draft, hop: &ReplyHop, to: Destination) -> Sent {
+        let Ok(socket) = self.socket(draft, to.transport, to.address.ip()) else {
+            return Sent::Failed(SendError::NoSocket);
+        };
+        let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
+        reply::write(draft, &self.own, socket, &mut out);
+        let way = Way {
+            connection: hop.connection,
+            may_connect: !draft.reply_no_connect,
+            close_after: draft.reply_close,
+            ..way(socket, to.address)
+        };
+        self.transports.send(&way, out.into())
+    }
+
+    fn reply_left(&self, draft: &Draft) {
+        self.metrics.reply_forwarded(draft.message.status());
+    }
+}
+
+/// Nothing that a message could leave by.
+struct NoSocket;
+
+fn way(socket: &Socket, to: std::net::SocketAddr) -> Way {
+    Way {
+        socket: socket.id,
+        transport: socket.transport,
+        to,
+        connection: None,
+        may_connect: true,
+        close_after: false,
+    }
+}
+
+/// The same for each copy of a request, its CANCEL and the ACK of its failure: they go where the
+/// request went (RFC 3263 4.3).
+fn seed(draft: &Draft) -> u64 {
+    let mut out = Vec::with_capacity(64);
+    branch::write(&draft.message, 0, &mut out);
+    out.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Whether a method has a final reply.
+pub(super) const fn is_answered(method: Method<'_>) -> bool {
+    !matches!(method, Method::Ack)
+}
