@@ -13,6 +13,7 @@ pub mod message;
 pub mod nat;
 pub mod own;
 pub mod reply;
+pub mod rewrite;
 pub mod rr;
 pub mod sanity;
 pub mod sl;
