@@ -22,6 +22,8 @@ pub struct SipShared {
 
 /// What the functions of a script reach on one worker.
 pub struct ScriptEnv {
+    /// The name of the `SipRouter`, for logs.
+    pub node: Arc<str>,
     /// Own sockets and names.
     pub own: Rc<Own>,
     /// The settings of the router.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::lumps::Lumps;
+use super::lumps::{LumpId, Lumps};
 use super::message::{Message, Start};
 use super::own::{Received, SocketId};
 
@@ -40,6 +40,9 @@ pub struct Draft {
     pub message: Message,
     /// Where it came from.
     pub received: Received,
+    /// The Request-URI that came, where `msg_apply_changes` has put another one into the message:
+    /// the branch stands on it (contract 1.4).
+    pub received_uri: Option<Bytes>,
     /// The Request-URI that takes the place of the received one.
     pub uri: Option<Bytes>,
     /// `$du`: where it goes, if not to the Request-URI.
@@ -74,6 +77,8 @@ pub struct Draft {
     pub route_params: Option<Bytes>,
     /// Record-Route was added.
     pub record_routed: bool,
+    /// Where a later `add_rr_param` goes in those lines.
+    pub rr_tails: Option<[LumpId; 2]>,
     /// What went wrong last.
     pub failure: Option<Failure>,
 }
@@ -84,6 +89,7 @@ impl Draft {
         Self {
             message,
             received,
+            received_uri: None,
             uri: None,
             dst_uri: None,
             status: None,
@@ -101,6 +107,7 @@ impl Draft {
             rr_params: Vec::new(),
             route_params: None,
             record_routed: false,
+            rr_tails: None,
             failure: None,
         }
     }
@@ -111,5 +118,24 @@ impl Draft {
             (None, Start::Request { uri, .. }) => uri,
             (None, Start::Reply { .. }) => b"",
         }
+    }
+    /// The Request-URI that came in, whatever edits made of it; empty for a reply.
+    pub fn received_uri(&self) -> &[u8] {
+        match (&self.received_uri, self.message.start()) {
+            (Some(uri), _) => uri,
+            (None, Start::Request { uri, .. }) => uri,
+            (None, Start::Reply { .. }) => b"",
+        }
+    }
+    /// `msg_apply_changes()`: what the edits and the Request-URI made of the message takes its
+    /// place; they are done with.
+    pub fn replace(&mut self, message: Message) {
+        if self.received_uri.is_none() && self.message.is_request() {
+            self.received_uri = Some(self.message.bytes().slice(self.message.uri_at()));
+        }
+        self.message = message;
+        self.uri = None;
+        self.lumps = Lumps::default();
+        self.rr_tails = None;
     }
 }

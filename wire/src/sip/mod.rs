@@ -6,6 +6,8 @@ pub mod branch;
 pub mod draft;
 pub mod forward;
 pub mod hop;
+#[cfg(test)]
+pub(crate) mod kit;
 pub mod locate;
 pub mod lumps;
 pub mod maxfwd;
@@ -16,6 +18,7 @@ pub mod reply;
 pub mod rewrite;
 pub mod rr;
 pub mod sanity;
+pub mod siputils;
 pub mod sl;
 pub mod stream;
 pub mod textops;

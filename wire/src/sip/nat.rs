@@ -1,5 +1,5 @@
 //! Clients behind a NAT (contract 5, the part that edits messages): `nat_uac_test`,
-//! `fix_nated_contact`, contact aliases. `siputils` beside it.
+//! `fix_nated_contact`, contact aliases.
 
 use super::draft::Draft;
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-use super::message::{Method, Uri};
+use super::message::{Method, Uri, host_ip};
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +70,32 @@ pub struct Socket {
     pub port: u16,
 }
 
+impl Socket {
+    /// Whether host and port (absent = 5060) are those of this socket, as bound or as told.
+    fn is(&self, host: &Host<'_>, port: u16) -> bool {
+        (self.port == port && host.is(&self.host))
+            || (self.address.port() == port
+                && !self.address.ip().is_unspecified()
+                && host.ip == Some(self.address.ip()))
+    }
+}
+
+/// A host that is compared with own ones: an address by what it is, a name without case and final
+/// dot.
+struct Host<'a> {
+    text: &'a [u8],
+    ip: Option<IpAddr>,
+}
+
+impl<'a> Host<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self { text: text.strip_suffix(b".").unwrap_or(text), ip: host_ip(text) }
+    }
+    fn is(&self, own: &[u8]) -> bool {
+        self.text.eq_ignore_ascii_case(own) || (self.ip.is_some() && self.ip == host_ip(own))
+    }
+}
+
 /// One own name: `alias` of a `SipListener`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
@@ -102,18 +128,62 @@ impl Own {
         };
         self.sockets.iter().find(fits)
     }
-    /// The socket that a Route entry of ours names, for what leaves by it (S-11).
+    /// The socket that a message leaves by: the forced one if it can go that way, else the one of
+    /// the same address that can, else the first that can (contract 1.2).
+    pub fn outgoing(
+        &self,
+        forced: Option<SocketId>,
+        transport: Transport,
+        to: IpAddr,
+    ) -> Option<&Socket> {
+        let Some(forced) = forced.and_then(|id| self.socket(id)) else {
+            return self.first(transport, to);
+        };
+        if forced.transport == transport && forced.address.is_ipv4() == to.is_ipv4() {
+            return Some(forced);
+        }
+        let first = self.first(transport, to)?;
+        let beside = |socket: &&Socket| {
+            socket.transport == transport && socket.address.ip() == forced.address.ip()
+        };
+        // An address of the other family has no socket beside it that fits.
+        let fits = forced.address.is_ipv4() == to.is_ipv4();
+        Some(self.sockets.iter().find(|socket| fits && beside(socket)).unwrap_or(first))
+    }
+    /// The socket that a Route entry of ours names, for what leaves by it (S-11): the first with
+    /// this host and port (absent = 5060). Without a transport UDP goes first, as a Record-Route of
+    /// ours leaves it out.
     pub fn named(
         &self,
-        _host: &[u8],
-        _port: Option<u16>,
-        _transport: Option<Transport>,
+        host: &[u8],
+        port: Option<u16>,
+        transport: Option<Transport>,
     ) -> Option<&Socket> {
-        unimplemented!()
+        let host = Host::new(host);
+        let port = port.unwrap_or(DEFAULT_PORT);
+        let of = |transport| {
+            let named = |socket: &&Socket| socket.transport == transport && socket.is(&host, port);
+            self.sockets.iter().find(named)
+        };
+        match transport {
+            Some(transport) => of(transport),
+            None => of(Transport::Udp).or_else(|| of(Transport::Tcp)),
+        }
     }
-    /// Whether host, port (absent = 5060) and transport are own: a socket or an alias.
-    pub fn is_own(&self, _host: &[u8], _port: Option<u16>, _transport: Option<Transport>) -> bool {
-        unimplemented!()
+    /// Whether host, port (absent = 5060) and transport (absent = any) are own: those of a socket,
+    /// as bound or as told, or an alias. Names are compared without case, addresses by what they
+    /// are. A socket on an unspecified address (`0.0.0.0`, `[::]`) is own by `advertise` and `alias`
+    /// only: which of the machine's addresses lead to it is not known here.
+    pub fn is_own(&self, host: &[u8], port: Option<u16>, transport: Option<Transport>) -> bool {
+        let host = Host::new(host);
+        let port = port.unwrap_or(DEFAULT_PORT);
+        let carried = |own: Transport| transport.is_none_or(|asked| asked == own);
+        self.sockets.iter().any(|own| carried(own.transport) && own.is(&host, port))
+            || self.aliases.iter().any(|alias| {
+                alias.transport.is_none_or(carried)
+                    && alias.port.is_none_or(|own| own == port)
+                    && host.is(&alias.host)
+            })
     }
     /// Whether a URI is own.
     pub fn is_own_uri(&self, uri: &Uri<'_>) -> bool {
@@ -140,3 +210,6 @@ pub struct Received {
 pub const fn is_invite(method: Method<'_>) -> bool {
     matches!(method, Method::Invite)
 }
+
+#[cfg(test)]
+mod tests;

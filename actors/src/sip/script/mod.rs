@@ -4,6 +4,12 @@
 //! own. The engine does no I/O: an invocation runs until it is over or wants something that takes
 //! time ([`Want`]), and is resumed with the result.
 
+mod engine;
+mod fault;
+pub mod function;
+pub mod kemi;
+mod limits;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,6 +19,8 @@ use lineway_wire::sip::draft::Draft;
 
 use super::back::Way;
 use super::shared::ScriptEnv;
+
+pub use engine::{Script, Suspended};
 
 /// A script as the configuration has it: read once, compiled on each worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +105,8 @@ pub struct Context {
     pub effects: Vec<Effect>,
     /// A final reply went out (no 500 after a script error then).
     pub answered: bool,
+    /// What `KSR.drop()` marks: unless it fails, the invocation ends as dropped.
+    pub dropped: bool,
     /// The reply was sent on by the script itself (`sl_forward_reply`).
     pub forwarded: bool,
 }
@@ -104,7 +114,15 @@ pub struct Context {
 impl Context {
     /// The context of a message that came in.
     pub const fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
-        Self { draft, env, now, effects: Vec::new(), answered: false, forwarded: false }
+        Self {
+            draft,
+            env,
+            now,
+            effects: Vec::new(),
+            answered: false,
+            dropped: false,
+            forwarded: false,
+        }
     }
 }
 
@@ -159,41 +177,5 @@ pub enum Step {
     Suspended(Suspended, Want),
 }
 
-/// An invocation that waits. Dropping it ends it.
-pub struct Suspended {
-    _private: (),
-}
-
-impl Suspended {
-    /// Its context, for whoever does what it waits for.
-    pub fn context(&mut self) -> &mut Context {
-        unimplemented!()
-    }
-    /// Goes on with the result.
-    pub fn resume(self, _result: i64, _now: Instant) -> Step {
-        unimplemented!()
-    }
-}
-
-/// One generation of a script on one worker.
-pub struct Script {
-    _private: (),
-}
-
-impl Script {
-    /// Compiles the text and runs its top level, as `lineway check` does too.
-    ///
-    /// # Errors
-    /// It is no Lua, its top level fails, or it has no `ksr_request_route`.
-    pub fn load(_source: &Source, _limits: ScriptLimits) -> Result<Rc<Self>, ScriptError> {
-        unimplemented!()
-    }
-    /// Whether it has such a route.
-    pub fn has(&self, _route: Route<'_>) -> bool {
-        unimplemented!()
-    }
-    /// Starts an invocation.
-    pub fn start(self: &Rc<Self>, _route: Route<'_>, _context: Context) -> Step {
-        unimplemented!()
-    }
-}
+#[cfg(test)]
+mod tests;
