@@ -130,6 +130,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let uri = (!uri.is_empty()).then(|| Bytes::copy_from_slice(uri));
         Ok(forward(context, uri))
     }),
+    // It marks the message, as `KSR.x.drop` does, and the script goes on.
     KSR.row("drop", &[], Gives::None, Run::Message(|context, _| {
         context.dropped = true;
         Ok(Given::Nil)
