@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lineway_actors::settings::{
-    Location, NodeSettings, SipMode, SipRouterSettings, StatefulSettings, UnmatchedCancel,
-    built_in_script,
+    Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
+    UnmatchedCancel, built_in_script,
 };
 use lineway_actors::sip::script::Source;
-use lineway_wire::units::Millis;
+use lineway_wire::units::{ByteCount, Millis};
 use toml::de::DeTable;
 
 use super::super::Table;
@@ -31,7 +31,7 @@ const LONGEST_FILE: u64 = 8 << 20;
 const MOST_EXPIRES: i64 = u32::MAX as i64;
 
 /// What can be set and has no effect: its part of the program is not there.
-pub(super) const WITHOUT_EFFECT: [(&str, &str); 27] = [
+pub(super) const WITHOUT_EFFECT: [(&str, &str); 26] = [
     ("fr-timer-ms", TRANSACTIONS),
     ("fr-inv-timer-ms", TRANSACTIONS),
     (TIMER1, TRANSACTIONS),
@@ -48,7 +48,6 @@ pub(super) const WITHOUT_EFFECT: [(&str, &str); 27] = [
     ("loop-detection", TRANSACTIONS),
     ("max-breadth", TRANSACTIONS),
     ("strict-answers", TRANSACTIONS),
-    ("udp-mtu", TRANSACTIONS),
     ("max-transactions", TRANSACTIONS),
     ("min-expires", REGISTRAR),
     ("max-expires", REGISTRAR),
@@ -78,6 +77,7 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     });
     let append_fromtag = table.boolean("append-fromtag", default.append_fromtag);
     let dns_failover = table.boolean("dns-failover", default.dns_failover);
+    let udp_mtu = table.get("udp-mtu").and_then(|value| udp_mtu(&value));
     let branches = 1..=i64::from(SipRouterSettings::MOST_BRANCHES);
     let max_branches = count(table, "max-branches", branches, default.max_branches);
     let entries = 1..=i64::from(SipRouterSettings::MOST_ENTRIES);
@@ -89,15 +89,15 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     for (name, what) in WITHOUT_EFFECT {
         table.warn(name, what);
     }
-    let (script, mode) = (script?, mode?);
     Some(NodeSettings::SipRouter(Arc::new(SipRouterSettings {
-        script: script.unwrap_or_else(built_in_script),
-        mode,
+        script: script?,
+        mode: mode?,
         script_time_limit,
         resolve_timeout,
         script_memory: script_memory.unwrap_or(default.script_memory),
         append_fromtag,
         dns_failover,
+        udp_mtu: udp_mtu.unwrap_or(default.udp_mtu),
         max_branches,
         max_htable_entries,
         addresses: addresses?,
@@ -106,16 +106,16 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     })))
 }
 
-/// `script`: its file is read. `None` when a problem was noted, `Some(None)` where it is left out.
-fn script(table: &mut Table<'_>) -> Option<Option<Source>> {
+/// `script`: its file is read. `None` when a problem was noted.
+fn script(table: &mut Table<'_>) -> Option<Source> {
     const EXPECTED: &str = "string, the path of a Lua file";
     let Some(value) = table.get(SCRIPT) else {
-        return Some(None);
+        return Some(built_in_script());
     };
     let path = path(&value, EXPECTED)?;
     let bytes = contents(&value, &path, "the script")?;
     let name = path.to_string_lossy();
-    Some(Some(Source { name: Arc::from(&*name), text: Arc::from(bytes) }))
+    Some(Source { name: Arc::from(&*name), text: Arc::from(bytes) })
 }
 
 /// A path, relative to the folder of the configuration.
@@ -170,6 +170,17 @@ fn mode(table: &mut Table<'_>) -> Option<SipMode> {
     Some(mode)
 }
 
+/// `udp-mtu`: 0, or what every host takes at least.
+fn udp_mtu(value: &Value<'_>) -> Option<ByteCount> {
+    let (least, most) = (SipRouterSettings::LEAST_MTU, SipListenerSettings::MOST_MESSAGE);
+    let expected = format!("number ({least} to {most}), or 0 = off");
+    let bytes = match value.as_integer() {
+        Some(0) => 0,
+        _ => value.integer(i64::from(least)..=i64::from(most), &expected)?,
+    };
+    Some(ByteCount::new(bytes.unsigned_abs()))
+}
+
 /// What only transactions, the registrar and authentication use. `None` when a problem was noted.
 fn stateful(table: &mut Table<'_>) -> Option<StatefulSettings> {
     let default = StatefulSettings::default();
@@ -186,10 +197,6 @@ fn stateful(table: &mut Table<'_>) -> Option<StatefulSettings> {
         ])
     });
     let cancel_b_method = table.number("cancel-b-method", 0..=2);
-    let udp_mtu = table.get("udp-mtu").and_then(|value| match value.as_integer() {
-        Some(0) => Some(0),
-        _ => value.integer(576..=65_535, "number (576 to 65535), or 0 = off"),
-    });
     let min_expires = count(table, "min-expires", 0..=MOST_EXPIRES, default.min_expires);
     let max_expires = max_expires(table, min_expires);
     let entries = 1..=i64::from(SipRouterSettings::MOST_ENTRIES);
@@ -219,7 +226,6 @@ fn stateful(table: &mut Table<'_>) -> Option<StatefulSettings> {
         loop_detection: table.boolean("loop-detection", default.loop_detection),
         max_breadth: count(table, "max-breadth", 0..=65_535, default.max_breadth),
         strict_answers: table.boolean("strict-answers", default.strict_answers),
-        udp_mtu: udp_mtu.and_then(|mtu| u32::try_from(mtu).ok()).unwrap_or(default.udp_mtu),
         min_expires,
         max_expires,
         max_contacts: count(table, "max-contacts", 0..=100_000, default.max_contacts),

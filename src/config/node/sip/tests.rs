@@ -61,7 +61,7 @@ fn what_is_left_out_has_the_default_of_the_contract() {
     assert_eq!(later.wt_timer.get(), 5000);
     assert_eq!((later.max_inv_lifetime.get(), later.max_noninv_lifetime.get()), (180_000, 32_000));
     assert_eq!((later.cancel_b_method, later.unmatched_cancel), (1, UnmatchedCancel::Relay));
-    assert_eq!((later.max_breadth, later.udp_mtu), (0, 0));
+    assert_eq!((later.max_breadth, router.udp_mtu.get()), (0, 0));
     assert_eq!((later.min_expires, later.max_expires, later.max_contacts), (60, 0, 0));
     assert_eq!((later.max_transactions, later.max_bindings), (100_000, 1_000_000));
     assert_eq!((&later.location, later.dispatcher_ping.get()), (&Location::Memory, 0));
@@ -184,7 +184,7 @@ fn what_has_no_effect_is_said_and_still_arrives() {
         }
     }
     let (read, _) = router(&format!(
-        "{ROUTER}\nretr-timer1-ms = 5000\nunmatched-cancel = \"drop\"\nudp-mtu = 1300\n\
+        "{ROUTER}\nretr-timer1-ms = 5000\nunmatched-cancel = \"drop\"\n\
          max-expires = 60\nlocation = \"redb:l.redb\"\ndispatcher = {{ 7 = [\"sips:a.example\"] }}"
     ));
     let default = StatefulSettings::default();
@@ -195,7 +195,6 @@ fn what_has_no_effect_is_said_and_still_arrives() {
             // The default would be below the first interval.
             retr_timer2: lineway_wire::units::Millis::new(5000),
             unmatched_cancel: UnmatchedCancel::Drop,
-            udp_mtu: 1300,
             max_expires: 60,
             location: Location::Redb("l.redb".into()),
             ..default
