@@ -6,10 +6,11 @@ use bytes::Bytes;
 use lineway_wire::sip::draft::Draft;
 use lineway_wire::sip::message::{Method, Uri, host_ip};
 use lineway_wire::sip::own::{Own, Transport};
+use lineway_wire::sip::rewrite;
 
-use super::var::{self, Part, Whose};
-use super::{Module, INT, STR};
-use crate::sip::script::function::{Answer, Args, Function, Given, Gives, Raised, Run};
+use super::var::{self, Whose};
+use super::{INT, Module, STR};
+use crate::sip::script::function::{Answer, Args, Function, Given, Gives, Run};
 use crate::sip::script::{Context, Want};
 
 const KSR: Module = Module("");
@@ -74,9 +75,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     KSR.bool("is_TCP", &[], |context, _| {
         Ok((context.draft.received.transport == Transport::Tcp).into())
     }),
-    KSR.bool("is_myself", STR, |context, args| {
-        Ok(is_myself(&context.env.own, args.str(0)).into())
-    }),
+    KSR.bool("is_myself", STR, |context, args| Ok(is_myself(&context.env.own, args.str(0)).into())),
     KSR.bool("is_myself_furi", &[], |context, _| is_own(context, Whose::From)),
     KSR.bool("is_myself_ruri", &[], |context, _| is_own(context, Whose::Request)),
     KSR.bool("is_myself_turi", &[], |context, _| is_own(context, Whose::To)),
@@ -91,9 +90,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     KSR.bool("resetflag", INT, |context, args| {
         Ok(set(&mut context.draft.flags, args.int(0), false).into())
     }),
-    KSR.bool("isflagset", INT, |context, args| {
-        Ok(is_set(context.draft.flags, args.int(0)).into())
-    }),
+    KSR.bool("isflagset", INT, |context, args| Ok(is_set(context.draft.flags, args.int(0)).into())),
     KSR.bool("setbflag", INT, |context, args| {
         Ok(set(&mut context.draft.branch_flags, args.int(0), true).into())
     }),
@@ -106,11 +103,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     KSR.bool("setdsturi", STR, |context, args| {
         Ok(var::set_destination(context, args.str(0))?.into())
     }),
-    KSR.bool("resetdsturi", &[], |context, _| done(&mut context.draft, |draft| draft.dst_uri = None)),
+    KSR.bool("resetdsturi", &[], |context, _| {
+        done(&mut context.draft, |draft| draft.dst_uri = None)
+    }),
     KSR.bool("isdsturiset", &[], |context, _| Ok(context.draft.dst_uri.is_some().into())),
     KSR.bool("seturi", STR, |context, args| Ok(var::set_request_uri(context, args.str(0))?.into())),
     KSR.bool("setuser", STR, |context, args| Ok(var::set_user(context, args.str(0))?.into())),
-    KSR.bool("sethost", STR, |context, args| Ok(var::set_host(context, args.str(0))?.into())),
+    KSR.bool("sethost", STR, |context, args| {
+        Ok(var::set_part(context, rewrite::Part::Host(args.str(0)))?.into())
+    }),
     KSR.bool("force_rport", &[], |context, _| {
         done(&mut context.draft, |draft| draft.force_rport = true)
     }),
@@ -131,10 +132,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(forward(context, uri))
     }),
     // It marks the message, as `KSR.x.drop` does, and the script goes on.
-    KSR.row("drop", &[], Gives::None, Run::Message(|context, _| {
-        context.dropped = true;
-        Ok(Given::Nil)
-    })),
+    KSR.row(
+        "drop",
+        &[],
+        Gives::None,
+        Run::Message(|context, _| {
+            context.dropped = true;
+            Ok(Given::Nil)
+        }),
+    ),
 ];
 
 const fn log(
@@ -188,7 +194,8 @@ fn is_myself(own: &Own, text: &[u8]) -> bool {
         },
         None => (None, text),
     };
-    let port_at = rest.iter().rposition(|byte| *byte == b':').filter(|at| !rest[*at..].contains(&b']'));
+    let port_at =
+        rest.iter().rposition(|byte| *byte == b':').filter(|at| !rest[*at..].contains(&b']'));
     let Some(at) = port_at else {
         let same = |host: &[u8]| {
             host.eq_ignore_ascii_case(rest)
@@ -231,5 +238,9 @@ fn done(draft: &mut Draft, change: impl FnOnce(&mut Draft)) -> Answer<'static> {
 
 /// Sends a request on; a reply goes on by itself.
 fn forward(context: &Context, uri: Option<Bytes>) -> Given<'static> {
-    if context.draft.message.is_request() { Given::Wait(Want::Forward { uri }) } else { Given::Int(-1) }
+    if context.draft.message.is_request() {
+        Given::Wait(Want::Forward { uri })
+    } else {
+        Given::Int(-1)
+    }
 }

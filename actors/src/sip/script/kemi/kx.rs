@@ -6,7 +6,7 @@ use super::var::{self, Part, Whose};
 use super::{Module, STR};
 use crate::settings::SipMode;
 use crate::sip::script::Context;
-use crate::sip::script::function::{Function, Gives, Given, Run};
+use crate::sip::script::function::{Function, Given, Gives, Run};
 
 const KX: Module = Module("kx");
 
@@ -30,9 +30,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Given::Int(code.map_or(-1, i64::from)))
     }),
     KX.value("get_turi", &[], |context, _| Ok(part(context, Whose::To, Part::Whole))),
-    KX.value("get_ua", &[], |context, _| {
-        Ok(var::value(&context.draft.message, Name::UserAgent))
-    }),
+    KX.value("get_ua", &[], |context, _| Ok(var::value(&context.draft.message, Name::UserAgent))),
     KX.value("gete_fhost", &[], |context, _| Ok(or_empty(part(context, Whose::From, Part::Host)))),
     KX.value("gete_fuser", &[], |context, _| Ok(or_empty(part(context, Whose::From, Part::User)))),
     KX.value("gete_rhost", &[], |context, _| {
@@ -44,10 +42,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     KX.value("gete_ua", &[], |context, _| {
         Ok(or_empty(var::value(&context.draft.message, Name::UserAgent)))
     }),
-    KX.row("ifdef", STR, Gives::Bool, Run::Anytime(|context, args| {
-        let stateful = |context: &mut Context| context.env.settings.mode == SipMode::Stateful;
-        Ok(Given::Bool(args.str(0) == b"STATEFUL" && context.is_some_and(stateful)))
-    })),
+    KX.row(
+        "ifdef",
+        STR,
+        Gives::Bool,
+        Run::Anytime(|context, args| {
+            let stateful = |context: &mut Context| context.env.settings.mode == SipMode::Stateful;
+            Ok(Given::Bool(args.str(0) == b"STATEFUL" && context.is_some_and(stateful)))
+        }),
+    ),
 ];
 
 fn part(context: &Context, whose: Whose, part: Part) -> Given<'_> {

@@ -4,8 +4,8 @@
 
 use std::sync::Once;
 
-use super::{INT, INT2, INT_STR, Module, STR, STR2, STR2_INT, STR_INT};
-use crate::sip::script::function::{Answer, Function, Given};
+use super::{INT, INT_STR, INT2, Module, STR, STR_INT, STR2, STR2_INT};
+use crate::sip::script::function::{Function, Given};
 
 const AUTH: Module = Module("auth");
 const AUTH_DB: Module = Module("auth_db");

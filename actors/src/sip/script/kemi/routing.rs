@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use lineway_wire::sip::draft::Target;
+use lineway_wire::sip::message::Uri;
 use lineway_wire::sip::rewrite::is_clean;
 use lineway_wire::sip::{maxfwd, nat, rr, sanity, siputils};
-use lineway_wire::sip::message::Uri;
 
 use super::var::held;
 use super::{INT, INT2, Module, STR, STR2, sl, text};
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_q_is_a_number_up_to_1_with_three_digits() {
-        let read = ["0", "1", "0.5", "0.55", "0.123", "1.000", ".7", "0."].map(|text| q(text.as_bytes()));
+        let read =
+            ["0", "1", "0.5", "0.55", "0.123", "1.000", ".7", "0."].map(|text| q(text.as_bytes()));
         let want = [0, 1000, 500, 550, 123, 1000, 700, 0].map(Some);
         assert_eq!(read, want);
         for bad in ["", "x", "2", "1.001", "0.1234", "-1", "0.5x", "1.", "0,5"] {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{INT, Module, STR_INT, STR2, STR2_INT, STR3, text};
+use super::{INT, Module, STR2, STR2_INT, STR3, text};
 use crate::sip::htable::Datum;
 use crate::sip::permissions;
 use crate::sip::pike::{PikeLimits, Verdict};

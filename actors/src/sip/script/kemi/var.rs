@@ -7,10 +7,10 @@ mod hold;
 mod read;
 mod write;
 
-pub(super) use hold::held;
 pub use hold::Vars;
-pub(super) use read::{expand, read};
-pub(super) use write::{Fresh, unset, write};
+pub(super) use hold::held;
+pub(super) use read::{expand, ip, part_of, read, unknown, uri, value};
+pub(super) use write::{Fresh, set_destination, set_part, set_request_uri, set_user, unset, write};
 
 /// A pseudo-variable as a script names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,8 @@ fn of_argument<'a>(name: &[u8], argument: &'a [u8]) -> Option<Var<'a>> {
     if argument.is_empty() {
         return None;
     }
-    let table = || split_arrow(argument).filter(|(table, key)| !table.is_empty() && !key.is_empty());
+    let table =
+        || split_arrow(argument).filter(|(table, key)| !table.is_empty() && !key.is_empty());
     Some(match name {
         b"hdr" => Var::Header(argument),
         b"hdrc" => Var::HeaderCount(argument),
@@ -220,7 +221,7 @@ fn of_argument<'a>(name: &[u8], argument: &'a [u8]) -> Option<Var<'a>> {
 }
 
 fn plain(name: &[u8]) -> Option<Var<'static>> {
-    if let Some(uri) = uri(name) {
+    if let Some(uri) = uri_part(name) {
         return Some(uri);
     }
     let plain = match name {
@@ -258,7 +259,7 @@ fn plain(name: &[u8]) -> Option<Var<'static>> {
     Some(Var::Plain(plain))
 }
 
-fn uri(name: &[u8]) -> Option<Var<'static>> {
+fn uri_part(name: &[u8]) -> Option<Var<'static>> {
     let (whose, part) = match name {
         [whose, part] => (whose, part),
         _ => return None,

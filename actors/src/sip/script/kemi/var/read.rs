@@ -71,7 +71,9 @@ pub(in super::super) fn read<'c>(
         },
         Var::Plain(plain) => read_plain(context, plain),
         Var::Transaction => {
-            return Err(Raised::error("the variable needs transactions, which this version does not have"));
+            return Err(Raised::error(
+                "the variable needs transactions, which this version does not have",
+            ));
         }
     })
 }
@@ -184,7 +186,11 @@ fn picked<'c>(
         }
         Index::All => {
             let values: Vec<_> = values.take(MOST_VALUES).map(unfold).collect();
-            return if values.is_empty() { Given::Nil } else { Given::Owned(values.join(separator)) };
+            return if values.is_empty() {
+                Given::Nil
+            } else {
+                Given::Owned(values.join(separator))
+            };
         }
     };
     match value.map(unfold) {
@@ -208,7 +214,11 @@ fn read_avps<'c>(context: &'c Context, name: &[u8], index: Index) -> Given<'c> {
                 Datum::Text(text) => text.to_vec(),
             };
             let values: Vec<_> = values.take(MOST_VALUES).map(text).collect();
-            return if values.is_empty() { Given::Nil } else { Given::Owned(values.join(&b", "[..])) };
+            return if values.is_empty() {
+                Given::Nil
+            } else {
+                Given::Owned(values.join(&b", "[..]))
+            };
         }
     };
     value.map_or(Given::Nil, Given::from)
@@ -266,7 +276,10 @@ fn read_plain(context: &Context, plain: Plain) -> Given<'_> {
         Plain::UserAgent => value(message, Header::UserAgent),
         Plain::AssertedIdentity => {
             let identity = message.named(b"P-Asserted-Identity").next();
-            identity.and_then(|header| NameAddr::parse(header.value).ok()).map(|addr| addr.uri).into()
+            identity
+                .and_then(|header| NameAddr::parse(header.value).ok())
+                .map(|addr| addr.uri)
+                .into()
         }
         Plain::Flags => Given::Int(draft.flags.into()),
         Plain::FlagsHex => Given::Owned(format!("{:08X}", draft.flags).into_bytes()),

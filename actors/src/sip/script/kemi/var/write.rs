@@ -115,7 +115,9 @@ fn set_uri(
         (Whose::Request, Part::Port, value) => {
             let port = match value {
                 Fresh::Int(port) => u16::try_from(port).ok(),
-                Fresh::Text(port) => std::str::from_utf8(port).ok().and_then(|port| port.parse().ok()),
+                Fresh::Text(port) => {
+                    std::str::from_utf8(port).ok().and_then(|port| port.parse().ok())
+                }
             };
             match port {
                 Some(port) => set_part(context, rewrite::Part::Port(Some(port))),
