@@ -425,6 +425,13 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Notes what does not go together with something else: at the setting where it is written,
+    /// else at the table.
+    pub(super) fn clash(&self, name: &str, what: impl Into<String>) {
+        let span = self.span_of(name).unwrap_or_else(|| self.span.clone());
+        self.reading.note(self.place.key(name).problem(span, what));
+    }
+
     /// Notes every key that nobody asked for. `elsewhere` knows where a key belongs instead.
     pub(super) fn finish(&self, thing: &str, elsewhere: impl Fn(&str) -> Option<String>) {
         for key in self.keys.keys() {

@@ -10,6 +10,8 @@ pub mod htable;
 pub mod permissions;
 pub mod pike;
 pub mod ring;
+pub mod router;
 pub mod script;
 pub mod shared;
+pub mod site;
 pub mod transport;

@@ -11,7 +11,7 @@ use lineway_actors::settings::{
     Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
     UnmatchedCancel, built_in_script,
 };
-use lineway_actors::sip::script::Source;
+use lineway_actors::sip::script::{Script, Source};
 use lineway_wire::units::{ByteCount, Millis};
 use toml::de::DeTable;
 
@@ -89,7 +89,7 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     for (name, what) in WITHOUT_EFFECT {
         table.warn(name, what);
     }
-    Some(NodeSettings::SipRouter(Arc::new(SipRouterSettings {
+    let settings = SipRouterSettings {
         script: script?,
         mode: mode?,
         script_time_limit,
@@ -103,7 +103,24 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
         addresses: addresses?,
         dispatcher: dispatcher?,
         stateful: stateful?,
-    })))
+    };
+    try_script(table, &settings)?;
+    Some(NodeSettings::SipRouter(Arc::new(settings)))
+}
+
+/// Loads the script as each worker will. `None` when it can not be, which is noted then.
+fn try_script(table: &Table<'_>, settings: &SipRouterSettings) -> Option<()> {
+    match Script::load(&settings.script, settings.limits()) {
+        Ok(_) => Some(()),
+        Err(error) => {
+            let what = match error.line {
+                0 => format!("{}: {}", error.file, error.message),
+                _ => error.to_string(),
+            };
+            table.clash(SCRIPT, what);
+            None
+        }
+    }
 }
 
 /// `script`: its file is read. `None` when a problem was noted.
