@@ -7,6 +7,8 @@
 
 pub mod back;
 pub mod ring;
+pub mod router;
 pub mod script;
 pub mod shared;
+pub mod site;
 pub mod transport;
