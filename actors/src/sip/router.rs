@@ -21,7 +21,6 @@ use futures_util::stream::FuturesUnordered;
 use lineway_wire::sip::locate::LocateOptions;
 use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
-use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::stream::StreamError;
 
 use self::core::{Core, Generation, Job};

@@ -89,11 +89,7 @@ fn header<'c>(context: &'c Context, args: &Args<'_>) -> Given<'c> {
 }
 
 /// A regular expression, made once and kept.
-pub(super) fn pattern(
-    context: &Context,
-    text: &[u8],
-    flags: Flags,
-) -> Result<Arc<Regex>, Raised> {
+pub(super) fn pattern(context: &Context, text: &[u8], flags: Flags) -> Result<Arc<Regex>, Raised> {
     context.env.patterns.borrow_mut().get(text, flags).map_err(bad)
 }
 

@@ -31,8 +31,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     KX.value("get_turi", &[], |context, _| Ok(part(context, Whose::To, Part::Whole))),
     KX.value("get_ua", &[], |context, _| Ok(var::value(&context.draft.message, Name::UserAgent))),
-    KX.value("gete_fhost", &[], |context, _| Ok(var::or(part(context, Whose::From, Part::Host), b""))),
-    KX.value("gete_fuser", &[], |context, _| Ok(var::or(part(context, Whose::From, Part::User), b""))),
+    KX.value("gete_fhost", &[], |context, _| {
+        Ok(var::or(part(context, Whose::From, Part::Host), b""))
+    }),
+    KX.value("gete_fuser", &[], |context, _| {
+        Ok(var::or(part(context, Whose::From, Part::User), b""))
+    }),
     KX.value("gete_rhost", &[], |context, _| {
         Ok(var::or(part(context, Whose::Request, Part::Host), b""))
     }),

@@ -10,7 +10,9 @@ const PV: Module = Module("pv");
 /// The functions of `KSR.pv`.
 pub(super) static FUNCTIONS: &[Function] = &[
     PV.value("get", STR, |context, args| read(context, args.str(0))),
-    PV.value("gete", STR, |context, args| read(context, args.str(0)).map(|value| var::or(value, b""))),
+    PV.value("gete", STR, |context, args| {
+        read(context, args.str(0)).map(|value| var::or(value, b""))
+    }),
     PV.value("getw", STR, |context, args| {
         read(context, args.str(0)).map(|value| var::or(value, b"<null>"))
     }),
