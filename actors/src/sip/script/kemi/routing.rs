@@ -40,7 +40,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     RR.int("record_route", &[], |context, _| {
         edit(context, 256)?;
         let append_fromtag = context.env.settings.append_fromtag;
-        Ok(rr::record_route(&mut context.draft, &context.env.own, append_fromtag).into())
+        Ok(rr::record_route(&mut context.draft, append_fromtag).into())
     }),
     RR.int("record_route_preset", STR2, |context, args| {
         let (first, second) = (args.str(0), args.str(1));
