@@ -161,7 +161,13 @@ fn contacts(draft: &Draft) -> impl Iterator<Item = (NameAddr<'_>, Uri<'_>)> {
 }
 
 fn edit(draft: &mut Draft, edits: Vec<(Range<usize>, Bytes)>) -> i64 {
-    if draft.lumps.replace_all(edits) == 0 { -1 } else { 1 }
+    let mut given = -1;
+    for (at, text) in edits {
+        if draft.lumps.replace(at, text) {
+            given = 1;
+        }
+    }
+    given
 }
 
 /// Where host and port of a sip URI stand in its text.
