@@ -7,11 +7,11 @@ use std::fmt::Write;
 
 use smallvec::SmallVec;
 
+use super::branch;
 use super::draft::Draft;
 use super::lumps::{Ends, Patch, content_length};
 use super::message::Name;
 use super::own::{DEFAULT_PORT, Own, Socket};
-use super::branch;
 
 pub use marks::top_via;
 

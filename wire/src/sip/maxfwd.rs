@@ -62,7 +62,8 @@ fn read(text: &[u8]) -> Option<u32> {
 /// The value in the width of the one before, with spaces in front (R14).
 fn padded(value: u32, width: usize) -> Bytes {
     /// 0 to 70, two bytes each.
-    const TWO: &[u8; 142] = b" 0 1 2 3 4 5 6 7 8 910111213141516171819202122232425262728293031323334\
+    const TWO: &[u8; 142] =
+        b" 0 1 2 3 4 5 6 7 8 910111213141516171819202122232425262728293031323334\
         3536373839404142434445464748495051525354555657585960616263646566676869\
         70";
     let at = 2 * value as usize;

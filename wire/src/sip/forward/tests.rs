@@ -70,7 +70,9 @@ fn sip_r004_received_vias_stay_in_order() {
         .behind("Via", "v: SIP/2.0/TCP b.example;branch=z9hG4bK2, SIP/2.0/UDP c.example")
         .line("Via: SIP/2.0/UDP d.example;branch=z9hG4bK4");
     let sent = sent(&text);
-    assert!(sent.contains("\r\nv: SIP/2.0/TCP b.example;branch=z9hG4bK2, SIP/2.0/UDP c.example\r\n"));
+    assert!(
+        sent.contains("\r\nv: SIP/2.0/TCP b.example;branch=z9hG4bK2, SIP/2.0/UDP c.example\r\n")
+    );
     assert_eq!(
         kit::lines(&sent, "Via")[1..],
         [
@@ -91,7 +93,10 @@ fn sip_r005_received_is_added_where_the_sent_by_is_not_the_source() {
         top("SIP/2.0/UDP pc.example;branch=z9hG4bKc1", kit::CALLER),
         "SIP/2.0/UDP pc.example;received=127.0.0.1;branch=z9hG4bKc1"
     );
-    assert_eq!(top("SIP/2.0/UDP pc.example", kit::CALLER), "SIP/2.0/UDP pc.example;received=127.0.0.1");
+    assert_eq!(
+        top("SIP/2.0/UDP pc.example", kit::CALLER),
+        "SIP/2.0/UDP pc.example;received=127.0.0.1"
+    );
 }
 
 #[test]
@@ -130,7 +135,11 @@ fn case_s30_rport_and_received() {
     ];
     for (sent_by, params, wanted) in ours {
         let via = format!("SIP/2.0/UDP {sent_by}{params};branch=z9hG4bK1");
-        assert_eq!(top(&via, kit::CALLER), format!("SIP/2.0/UDP {wanted};branch=z9hG4bK1"), "{via}");
+        assert_eq!(
+            top(&via, kit::CALLER),
+            format!("SIP/2.0/UDP {wanted};branch=z9hG4bK1"),
+            "{via}"
+        );
     }
 }
 
@@ -337,10 +346,7 @@ fn a_path_goes_in_front_of_the_first_route_that_is_left() {
     let first = draft.message.first(Name::Route).expect("a Route").line;
     draft.lumps.delete(first);
     let sent = kit::forwarded(&draft, &kit::own(), 0);
-    assert_eq!(
-        kit::lines(&sent, "Route"),
-        ["Route: <sip:p1;lr>,<sip:p2;lr>", "Route: <sip:b;lr>"]
-    );
+    assert_eq!(kit::lines(&sent, "Route"), ["Route: <sip:p1;lr>,<sip:p2;lr>", "Route: <sip:b;lr>"]);
     let mut draft = kit::invite().draft();
     draft.path = Some("<sip:p1;lr>".into());
     let sent = kit::forwarded(&draft, &kit::own(), 0);
@@ -372,7 +378,8 @@ fn the_top_via_of_a_reply_made_here_has_the_same_marks() {
 
 #[test]
 fn the_room_is_reserved_at_once() {
-    let mut draft = kit::invite().set("Via", "SIP/2.0/UDP 10.0.0.1;rport").body(&[b'x'; 900]).draft();
+    let mut draft =
+        kit::invite().set("Via", "SIP/2.0/UDP 10.0.0.1;rport").body(&[b'x'; 900]).draft();
     draft.uri = Some(format!("sip:{}@127.0.0.1", "u".repeat(300)).into());
     draft.path = Some(format!("<sip:{}>", "p".repeat(300)).into());
     let own = kit::own();

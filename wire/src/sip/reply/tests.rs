@@ -23,7 +23,7 @@ fn returned(text: &Text, socket: u16) -> String {
 
 #[test]
 fn sip_r025_the_line_of_the_top_via_goes_and_nothing_else() {
-    let text = kit::reply(180, "Ringing").line("X-Odd :  1").body(&[b'\r', b'\n', b'z']);
+    let text = kit::reply(180, "Ringing").line("X-Odd :  1").body(b"\r\nz");
     let came = text.text();
     let top = "Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKown\r\n";
     assert_eq!(returned(&text, 0), came.replace(top, ""));
@@ -40,7 +40,8 @@ fn sip_r025_of_values_that_share_a_line_only_the_first_goes() {
 
 #[test]
 fn sip_r026_without_a_second_via_it_is_dropped() {
-    let text = kit::reply(200, "OK").without("Via").top("Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKo");
+    let text =
+        kit::reply(200, "OK").without("Via").top("Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKo");
     assert_eq!(hop(&text), Err(ReplyDrop::NoVia));
 }
 
@@ -55,7 +56,8 @@ fn a_second_via_that_is_of_no_use() {
     ] {
         assert_eq!(back(bad), Err(ReplyDrop::BadVia), "{bad}");
     }
-    let shared = kit::reply(200, "OK").without("Via").top("Via: SIP/2.0/UDP 127.0.0.1, SIP/2.0/UDP");
+    let shared =
+        kit::reply(200, "OK").without("Via").top("Via: SIP/2.0/UDP 127.0.0.1, SIP/2.0/UDP");
     assert_eq!(hop(&shared), Err(ReplyDrop::BadVia));
 }
 
@@ -98,10 +100,7 @@ fn sip_r009_else_to_the_source_address_and_the_port_of_the_via() {
 fn a_name_without_received_is_resolved() {
     assert_eq!(back("SIP/2.0/UDP PC.example:7"), Ok("udp pc.example Some(7)".into()));
     assert_eq!(back("SIP/2.0/TCP pc.example"), Ok("tcp pc.example None".into()));
-    assert_eq!(
-        back("SIP/2.0/UDP pc.example;received=10.0.0.1"),
-        Ok("udp 10.0.0.1:5060".into())
-    );
+    assert_eq!(back("SIP/2.0/UDP pc.example;received=10.0.0.1"), Ok("udp 10.0.0.1:5060".into()));
 }
 
 #[test]
@@ -138,5 +137,8 @@ fn another_status_takes_the_place_of_the_line() {
     let mut draft = kit::reply(503, "Service Unavailable").draft();
     draft.status = Some((500, "Server Error".into()));
     let sent = kit::returned(&draft, &kit::own(), 0);
-    assert!(sent.starts_with("SIP/2.0 500 Server Error\r\nVia: SIP/2.0/UDP 127.0.0.1:15060"), "{sent}");
+    assert!(
+        sent.starts_with("SIP/2.0 500 Server Error\r\nVia: SIP/2.0/UDP 127.0.0.1:15060"),
+        "{sent}"
+    );
 }
