@@ -6,6 +6,9 @@
 //! that received it hands it over through the owner's [`Ring`](ring::Ring).
 
 pub mod back;
+pub mod htable;
+pub mod permissions;
+pub mod pike;
 pub mod ring;
 pub mod router;
 pub mod script;
