@@ -199,7 +199,8 @@ impl Transports {
         });
         let datagrams = start.udp.into_iter().map(|(id, socket)| DatagramPort::new(id, socket));
         let datagrams = datagrams.collect::<Result<Vec<_>, _>>()?;
-        let listening = start.tcp.into_iter().map(|(id, socket)| ListeningPort::of_system(id, socket));
+        let listening =
+            start.tcp.into_iter().map(|(id, socket)| ListeningPort::of_system(id, socket));
         let listening = listening.collect::<Result<Vec<_>, _>>()?;
         for port in &datagrams {
             Datagram::launch(&site, port);
@@ -217,9 +218,8 @@ impl Transports {
         match way.transport {
             Transport::Udp => {
                 let port = self.datagrams.iter().find(|port| port.id == way.socket);
-                let sent = port.map_or(Err(SendError::System), |port| {
-                    port.send(&self.site, way.to, bytes)
-                });
+                let sent = port
+                    .map_or(Err(SendError::System), |port| port.send(&self.site, way.to, bytes));
                 sent.map_or_else(Sent::Failed, |()| Sent::Done)
             }
             Transport::Tcp => self.send_stream(way, bytes),
@@ -234,7 +234,9 @@ impl Transports {
             Pushed::Full => Some(Sent::Failed(SendError::Full)),
             Pushed::Gone => None,
         };
-        if let Some(sent) = way.connection.and_then(|id| connections.get(id)).as_ref().and_then(offer) {
+        if let Some(sent) =
+            way.connection.and_then(|id| connections.get(id)).as_ref().and_then(offer)
+        {
             return sent;
         }
         // A connection may end between the look and the push; each time another one is there.

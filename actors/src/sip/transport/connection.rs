@@ -253,11 +253,7 @@ impl Connection {
     }
 
     /// One gathered write. Says how the link stands, and whether something was written.
-    fn write(
-        &mut self,
-        cx: &mut TaskContext<'_>,
-        now: Instant,
-    ) -> io::Result<(Standing, bool)> {
+    fn write(&mut self, cx: &mut TaskContext<'_>, now: Instant) -> io::Result<(Standing, bool)> {
         let written = mem::take(&mut self.written);
         let standing = self.link.take(written, &mut self.writing, GATHERED, cx);
         let Some(socket) = self.socket.as_mut().filter(|_| !self.writing.is_empty()) else {
