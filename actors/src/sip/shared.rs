@@ -6,12 +6,20 @@ use std::sync::Arc;
 
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
+use lineway_wire::sip::textops::Patterns;
 
+use super::htable::Tables;
+use super::pike::Pike;
 use crate::settings::SipRouterSettings;
 
-/// Shared by all workers: htables, pike, address lists. Any thread, short locks.
+/// Shared by all workers, and kept by a reload. Any thread, short locks.
 #[derive(Debug, Default)]
-pub struct SipShared {}
+pub struct SipShared {
+    /// `KSR.htable`, `$sht`.
+    pub tables: Tables,
+    /// `KSR.pike`.
+    pub pike: Pike,
+}
 
 /// What the functions of a script reach on one worker.
 pub struct ScriptEnv {
@@ -25,4 +33,19 @@ pub struct ScriptEnv {
     pub shared: Arc<SipShared>,
     /// Replies without state.
     pub sl: RefCell<Sl>,
+    /// Regular expressions of the script.
+    pub patterns: RefCell<Patterns>,
+}
+
+impl ScriptEnv {
+    /// What one generation of a script works with on one worker.
+    pub fn new(
+        node: Arc<str>,
+        own: Rc<Own>,
+        settings: Arc<SipRouterSettings>,
+        shared: Arc<SipShared>,
+    ) -> Self {
+        let sl = RefCell::new(Sl::new(&own));
+        Self { node, own, settings, shared, sl, patterns: RefCell::default() }
+    }
 }

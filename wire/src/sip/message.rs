@@ -25,8 +25,10 @@ use index::{Entry, Index, StartAt};
 pub use address::{Addresses, NameAddr};
 pub use cseq::CSeq;
 pub use length::ContentLength;
+pub(super) use lex::is_token;
 pub use lex::unfold;
 pub use lines::call_id_of;
+pub(super) use lines::{content_length_of, is_start_line};
 pub use method::Method;
 pub use name::Name;
 pub use params::Params;
@@ -195,9 +197,9 @@ impl Message {
         self.all(name).next()
     }
     /// The headers of a name as people write it: any case, compact or long.
-    pub fn named<'a>(
+    pub fn named<'a, 'n>(
         &'a self,
-        name: &'a [u8],
+        name: &'n [u8],
     ) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
         let known = Name::of(name);
         let fits = move |entry: &&Entry| {

@@ -34,7 +34,7 @@ pub(super) const fn is_lws(byte: u8) -> bool {
 }
 
 /// A character of a token (RFC 3261 25.1).
-pub(super) const fn is_token(byte: u8) -> bool {
+pub(crate) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~')
 }
