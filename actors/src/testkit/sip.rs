@@ -14,9 +14,9 @@ use lineway_wire::sip::stream::{StreamError, StreamFault};
 use lineway_wire::units::Millis;
 use tokio::time::timeout;
 
-use super::Kit;
+use super::{Arrivals, Kit};
 use crate::metrics::SipListenerMetrics;
-use crate::net::{KernelNetwork, ListenOptions, bind};
+use crate::net::{Acceptor, KernelNetwork, ListenOptions, bind};
 use crate::settings::SocketSettings;
 use crate::sip::back::Way;
 use crate::sip::ring::{Arrival, RingLimits, Rings};
@@ -24,6 +24,9 @@ use crate::sip::transport::{Connections, TransportStart, Transports};
 
 /// Longer than anything takes that comes at all.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The number of the first connection: numbers begin again from 0 soon after it.
+pub const FIRST: u32 = u32::MAX - 1;
 
 /// How a [`SipKit`] is made.
 #[derive(Clone, Copy, Debug)]
@@ -83,32 +86,49 @@ impl SipKit {
     /// # Panics
     /// Outside of a tokio `LocalSet`, or when there is no socket to be had.
     pub fn start(options: SipKitOptions) -> Self {
-        let kit = Kit::on(Rc::new(KernelNetwork));
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut own = Own::default();
-        let mut add = |transport, address: SocketAddr| {
-            let id = SocketId(own.sockets.len() as u16);
-            let host = Bytes::from(address.ip().to_string());
-            own.sockets.push(Socket { id, transport, address, host, port: address.port() });
-            id
-        };
         let mut udp = Vec::new();
         for _ in 0..options.udp {
             let bound = bind::bind_udp(any, 1).expect("a datagram socket");
-            let id = add(Transport::Udp, bound.address);
+            let id = add(&mut own, Transport::Udp, bound.address);
             udp.extend(bound.sockets.into_iter().map(|socket| (id, socket)));
         }
         let mut tcp = Vec::new();
         for _ in 0..options.tcp {
             let listen = ListenOptions { socket: SocketSettings::default(), backlog: 64 };
             let bound = bind::listen(any, &listen, 1).expect("a listening socket");
-            let id = add(Transport::Tcp, bound.address);
+            let id = add(&mut own, Transport::Tcp, bound.address);
             tcp.extend(bound.sockets.into_iter().map(|socket| (id, socket)));
         }
+        Self::build(Kit::on(Rc::new(KernelNetwork)), options, own, udp, tcp, Vec::new())
+    }
+
+    /// A node whose only socket is a listening one, 0, at which the test plays the clients; it plays
+    /// the servers in the network of the kit, too. For paused time.
+    ///
+    /// # Panics
+    /// Outside of a tokio `LocalSet`.
+    pub fn scripted(kit: Kit, options: SipKitOptions) -> (Self, Arrivals) {
+        let (acceptor, arrivals) = Arrivals::new();
+        let mut own = Own::default();
+        let id = add(&mut own, Transport::Tcp, ([192, 0, 2, 9], 5060).into());
+        let acceptors = vec![(id, acceptor)];
+        (Self::build(kit, options, own, Vec::new(), Vec::new(), acceptors), arrivals)
+    }
+
+    fn build(
+        kit: Kit,
+        options: SipKitOptions,
+        own: Own,
+        udp: Vec<(SocketId, std::net::UdpSocket)>,
+        tcp: Vec<(SocketId, std::net::TcpListener)>,
+        acceptors: Vec<(SocketId, Acceptor)>,
+    ) -> Self {
         let metrics = kit.board.metrics.node(&"sip".into(), "SipListener");
         let counters = Arc::clone(metrics.sip_listener().expect("it is a SipListener"));
         let rings = Arc::new(Rings::new(options.workers, options.ring, 1));
-        let connections = Arc::new(Connections::new(options.connections, 0xfffe_fffe));
+        let connections = Arc::new(Connections::new(options.connections, FIRST));
         let own = Rc::new(own);
         let start = TransportStart {
             metrics,
@@ -123,9 +143,20 @@ impl SipKit {
             connect_timeout: options.connect_timeout,
             fault: Rc::new(|error, _| answer(error)),
         };
-        let transports =
-            Transports::start(&kit.worker, start).expect("sockets that can be watched");
+        let transports = Transports::start_with(&kit.worker, start, acceptors);
+        let transports = transports.expect("sockets that can be watched");
         Self { kit, transports, own, rings, connections, counters }
+    }
+
+    /// Asserts how many connections ended for this reason.
+    ///
+    /// # Panics
+    /// It is another number.
+    #[track_caller]
+    pub fn assert_closed(&self, reason: &str, wanted: u32) {
+        let series =
+            format!(r#"lineway_sip_connections_closed_total{{node="sip",reason="{reason}"}}"#);
+        self.kit.assert_metric(&series, wanted);
     }
 
     /// The address of a socket.
@@ -184,6 +215,13 @@ impl std::fmt::Debug for SipKit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SipKit").field("own", &self.own).finish_non_exhaustive()
     }
+}
+
+fn add(own: &mut Own, transport: Transport, address: SocketAddr) -> SocketId {
+    let id = SocketId(own.sockets.len() as u16);
+    let host = Bytes::from(address.ip().to_string());
+    own.sockets.push(Socket { id, transport, address, host, port: address.port() });
+    id
 }
 
 /// What a stream gets for an error where its headers are whole.

@@ -111,12 +111,15 @@ fn what_can_not_be_sent_says_why() {
             Sent::Failed(error) => Some(error),
             _ => None,
         };
+        // The runtime hears that a socket can be written when it looks for events first.
+        kit.transports.send(&kit.way(0, to), "x".into());
+        peer.recv(&mut [0; 10]).await.unwrap();
         let large = vec![b'x'; 65_530];
         let sent = kit.transports.send(&kit.way(0, to), large.into());
         assert_eq!(failed(sent), Some(SendError::TooLarge));
         let sent = kit.transports.send(&kit.way(0, "[::1]:9".parse().unwrap()), "x".into());
         assert_eq!(failed(sent), Some(SendError::System));
-        assert_eq!(kit.counters.messages().1, 0);
+        assert_eq!(kit.counters.messages().1, 1);
     });
 }
 
