@@ -3,9 +3,6 @@
 //! A chain is a `SipListener` with the `SipRouter` behind it. It runs on every worker, with sockets
 //! of that worker's own; what the workers share is a [`SipSite`].
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, UdpSocket};

@@ -142,10 +142,14 @@ function chainsOf(nodes) {
   return chains;
 }
 
+function scriptWords({ script, mode }) {
+  return mode ? 'built-in script, ' + mode : visible(script);
+}
+
 function addresses(settings) {
   const parts = [];
   if (settings.listen) parts.push(settings.listen.join(', '));
-  if (settings.script) parts.push(settings.mode ? settings.script + ', ' + settings.mode : visible(settings.script));
+  if (settings.script) parts.push(scriptWords(settings));
   if (settings.bind && settings.bind.length > 0) parts.push(settings.bind.map(visible).join(', '));
   if (settings.connect && settings.connect.length > 0) parts.push('to ' + settings.connect.map(visible).join(', '));
   if (settings.lines) parts.push(some(settings.lines, 'line', 'lines') + ' a worker');
@@ -461,8 +465,7 @@ function sipBox(listener, router, rates) {
   const head = element('header', 'socket-head');
   const names = listener ? [listener.name, router.name] : [router.name];
   head.append(element('bdi', 'name', names.map(isolated).join(' → ')));
-  const { script, mode } = router.settings;
-  head.append(element('span', 'type', mode ? script + ', ' + mode : visible(script)));
+  head.append(element('span', 'type', scriptWords(router.settings)));
   const facts = element('dl', 'socket-facts');
   for (const [term, text, state] of sipFacts(listener, router)) {
     const pair = element('div');
