@@ -126,7 +126,7 @@ struct Running {
     spec: Spec,
     held: Vec<Rc<Held>>,
     handles: Vec<SipHandle>,
-    _health: [NodeHealth; 2],
+    _health: NodeHealth,
 }
 
 impl Running {
@@ -304,7 +304,8 @@ impl Sip {
         let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
         let Some(site) = SipSite::new(workers, listener, &carried, &routed) else { return };
         let addresses: Vec<_> = held.iter().map(|held| held.address.address).collect();
-        let health = [&spec.listener, &spec.router].map(|node| self.board.health.sole(&node.name));
+        // The router says on each worker whether its script runs.
+        let health = self.board.health.sole(&spec.listener.name);
 
         let starts = self.workers.iter().enumerate().map(|(index, worker)| {
             let own = listener.own(&addresses);
@@ -341,9 +342,9 @@ impl Sip {
         }
         if let Some(why) = failed {
             tracing::error!(node = %spec.router.name, "not started: {why}");
-            health.iter().for_each(|health| health.not_ready(why.clone()));
+            health.not_ready(format!("it is not started: {why}"));
         } else {
-            health.iter().for_each(NodeHealth::ready);
+            health.ready();
         }
         self.board.registry.sip().insert(SipView {
             listener: Arc::clone(&spec.listener.name),
