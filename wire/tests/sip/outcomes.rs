@@ -62,7 +62,7 @@ const OUTCOMES: [(&str, Outcome); 49] = [
     ("insuf", Dropped(Malformed::From)),
     ("unkscm", Refused),
     ("novelsc", Refused),
-    ("unksm2", Refused),
+    ("unksm2", Sound),
     ("bext01", Sound),
     ("invut", Sound),
     ("regaut01", Sound),
@@ -195,7 +195,7 @@ fn others_are_understood() {
     let contacts: Vec<_> = escaped.addresses(Name::Contact).flatten().map(|one| one.uri).collect();
     assert_eq!(contacts, [&b"sip:alias1@host1.example.com"[..], b"sip:alias3@host3.example.com"]);
     let long = named("longreq");
-    assert_eq!((long.vias().count(), long.headers().count()), (34, 42));
+    assert_eq!((long.vias().count(), long.headers().count()), (34, 43));
     assert_eq!(named("transports").vias().count(), 5);
     assert_eq!(named("unreason").status(), 200);
     assert_eq!(named("noreason").status(), 100);
@@ -222,7 +222,7 @@ fn sip_r140_those_that_frame_themselves_come_out_of_a_stream() {
         length == Ok(true)
     };
     let framed: Vec<_> = all.iter().filter(fits).collect();
-    assert!(framed.len() > 35);
+    assert!(framed.len() > 35, "{}", framed.len());
     let mut input = bytes::BytesMut::new();
     framed.iter().for_each(|one| input.extend_from_slice(&one.bytes));
     let mut framer = stream::Framer::new(Limits::default());

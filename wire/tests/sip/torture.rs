@@ -14,12 +14,16 @@ pub(crate) struct Torture {
 pub(crate) fn messages() -> Vec<Torture> {
     let text = include_str!("torture.txt");
     let mut messages = Vec::new();
-    let mut parts = text.split("=== ").skip(1).peekable();
+    let mut parts = text.split("\n=== ").skip(1).peekable();
     while let Some(part) = parts.next() {
         let (title, notation) = part.split_once('\n').expect("a title");
         if let Some((section, name)) = title.split_once(' ') {
             assert!(parts.peek().is_some(), "an end");
-            messages.push(Torture { section, name, bytes: octets(notation) });
+            messages.push(Torture {
+                section,
+                name,
+                bytes: octets(&format!("{notation}\n").replace('\n', "\r\n")),
+            });
         }
     }
     messages
@@ -46,16 +50,5 @@ fn octets(notation: &str) -> Vec<u8> {
         }
     }
     bytes.extend(rest.bytes());
-    line_ends(&bytes)
-}
-
-/// The notation has bare line feeds. None of the octets written as `<hex>` is one.
-fn line_ends(bytes: &[u8]) -> Vec<u8> {
-    bytes.split_inclusive(|byte| *byte == b'\n').fold(Vec::new(), |mut all, line| {
-        all.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
-        if line.ends_with(b"\n") {
-            all.extend_from_slice(b"\r\n");
-        }
-        all
-    })
+    bytes
 }
