@@ -218,6 +218,10 @@ impl Lumps {
         self.swap(touched, Cut { start: span.start, end: span.end, text });
         true
     }
+    /// [`Lumps::replace`] for many; gives how many were replaced.
+    pub fn replace_all(&mut self, edits: impl IntoIterator<Item = (Range<usize>, Bytes)>) -> usize {
+        edits.into_iter().map(|(at, text)| usize::from(self.replace(at, text))).sum()
+    }
     /// Whether all of a range is deleted: the header that stands there is gone.
     pub fn is_deleted(&self, at: Range<usize>) -> bool {
         let span = span(at);

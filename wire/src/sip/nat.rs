@@ -161,13 +161,11 @@ fn contacts(draft: &Draft) -> impl Iterator<Item = (NameAddr<'_>, Uri<'_>)> {
 }
 
 fn edit(draft: &mut Draft, edits: Vec<(Range<usize>, Bytes)>) -> i64 {
-    let mut given = -1;
+    let mut done = false;
     for (at, text) in edits {
-        if draft.lumps.replace(at, text) {
-            given = 1;
-        }
+        done |= draft.lumps.replace(at, text);
     }
-    given
+    if done { 1 } else { -1 }
 }
 
 /// Where host and port of a sip URI stand in its text.

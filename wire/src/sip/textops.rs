@@ -90,7 +90,7 @@ pub fn is_present(draft: &Draft, name: &[u8]) -> i64 {
 }
 
 /// `hdr.get(name)`: the value of the first header of that name as it came, folds and all.
-pub fn get<'a>(draft: &'a Draft, name: &'a [u8]) -> Option<&'a [u8]> {
+pub fn get<'a>(draft: &'a Draft, name: &[u8]) -> Option<&'a [u8]> {
     draft.message.named(name).next().map(|header| header.value)
 }
 

@@ -9,7 +9,7 @@ mod write;
 
 pub use hold::Vars;
 pub(super) use hold::held;
-pub(super) use read::{expand, ip, part_of, read, unknown, uri, value};
+pub(super) use read::{expand, ip, or, part_of, read, unfolded, unknown, uri, value};
 pub(super) use write::{Fresh, set_destination, set_part, set_request_uri, set_user, unset, write};
 
 /// A pseudo-variable as a script names it.
