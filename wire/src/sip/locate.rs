@@ -119,7 +119,7 @@ impl LocateOptions {
     }
 
     /// The transports that are carried, the one first that an unsaid one is.
-    fn transports(&self) -> impl Iterator<Item = Transport> {
+    fn transports(self) -> impl Iterator<Item = Transport> {
         let carried = [self.udp.map(|_| Transport::Udp), self.tcp.map(|_| Transport::Tcp)];
         carried.into_iter().flatten()
     }
