@@ -111,7 +111,7 @@ impl LocateOptions {
         Self { naptr, udp: families(Transport::Udp), tcp: families(Transport::Tcp) }
     }
 
-    const fn families(&self, transport: Transport) -> Option<Families> {
+    const fn families(self, transport: Transport) -> Option<Families> {
         match transport {
             Transport::Udp => self.udp,
             Transport::Tcp => self.tcp,
@@ -119,7 +119,7 @@ impl LocateOptions {
     }
 
     /// The transports that are carried, the one first that an unsaid one is.
-    fn transports(&self) -> impl Iterator<Item = Transport> {
+    fn transports(self) -> impl Iterator<Item = Transport> {
         let carried = [self.udp.map(|_| Transport::Udp), self.tcp.map(|_| Transport::Tcp)];
         carried.into_iter().flatten()
     }
