@@ -13,9 +13,7 @@ use lineway_wire::sip::own::{Alias, Own, Received, Socket, SocketId, Transport};
 use super::var::{self, Name};
 use crate::settings::SipRouterSettings;
 use crate::sip::script::function::Given;
-use crate::sip::script::{
-    Context, Effect, End, Route, Script, ScriptLimits, Source, Step, Want,
-};
+use crate::sip::script::{Context, Effect, End, Route, Script, ScriptLimits, Source, Step, Want};
 use crate::sip::shared::{ScriptEnv, SipShared};
 
 mod basic;
@@ -98,7 +96,10 @@ fn own() -> Own {
         port: 25460,
     };
     let alias = Alias { host: Bytes::from_static(b"example.com"), port: None, transport: None };
-    Own { sockets: vec![socket(0, Transport::Udp), socket(1, Transport::Tcp)], aliases: vec![alias] }
+    Own {
+        sockets: vec![socket(0, Transport::Udp), socket(1, Transport::Tcp)],
+        aliases: vec![alias],
+    }
 }
 
 /// What one worker works with, with settings that are not the default.

@@ -67,7 +67,8 @@ fn sip_r015_a_request_to_others_goes_on_as_it_is() {
     let sent = sent(&run(&message));
     let own_via = sent.lines().nth(1).unwrap();
     assert!(own_via.starts_with("Via: SIP/2.0/UDP 127.0.0.1:25460;branch=z9hG4bK"), "{sent}");
-    let as_it_came = sent.replace(&format!("{own_via}\n"), "").replace("Forwards: 69", "Forwards: 70");
+    let as_it_came =
+        sent.replace(&format!("{own_via}\n"), "").replace("Forwards: 69", "Forwards: 70");
     assert_eq!(as_it_came, message);
 }
 
@@ -91,7 +92,8 @@ fn sip_r112_what_begins_a_dialog_comes_back_here() {
 
 #[test]
 fn sip_r116_a_route_of_an_initial_request_is_not_followed() {
-    let routed = foreign("INVITE").replace("Max-Forwards", "Route: <sip:10.9.9.9;lr>\nMax-Forwards");
+    let routed =
+        foreign("INVITE").replace("Max-Forwards", "Route: <sip:10.9.9.9;lr>\nMax-Forwards");
     let ran = run(&routed);
     let sent = sent(&ran);
     assert!(!sent.contains("\nRoute:"), "{sent}");
@@ -127,7 +129,8 @@ fn sip_r158_a_stray_ack_is_never_answered() {
 
 #[test]
 fn sip_r022_ack_of_a_failure_and_cancel_go_where_the_invite_went() {
-    let branch = |text: &str| text.split(";branch=").nth(1).unwrap().lines().next().unwrap().to_owned();
+    let branch =
+        |text: &str| text.split(";branch=").nth(1).unwrap().lines().next().unwrap().to_owned();
     let invite = branch(&sent(&run(&foreign("INVITE"))));
     assert_eq!(branch(&sent(&run(&foreign("CANCEL")))), invite);
     assert_eq!(branch(&sent(&run(&in_dialog("ACK")))), invite);
@@ -152,17 +155,16 @@ fn what_is_addressed_to_the_proxy_is_answered() {
 
 #[test]
 fn case_s24_max_forwards() {
-    let with = |value: &str| foreign("INVITE").replace("Forwards: 70", &format!("Forwards: {value}"));
-    for bad in ["0", "256", "-1", "abc"] {
-        if bad != "256" {
-            answered(&with(bad), "483 Too Many Hops");
-        }
-        let options = INVITE.replace("INVITE", "OPTIONS").replace("sip:bob@", "sip:");
-        if bad == "0" {
-            answered(&options.replace("Forwards: 70", "Forwards: 0"), "483 Too Many Hops");
-        }
+    let with =
+        |value: &str| foreign("INVITE").replace("Forwards: 70", &format!("Forwards: {value}"));
+    for bad in ["0", "-1", "abc"] {
+        answered(&with(bad), "483 Too Many Hops");
     }
-    for (value, want) in [("70", "69"), ("1", "0"), ("100", "70"), ("010", "9"), ("9  ", "8")] {
+    let options = INVITE.replace("INVITE", "OPTIONS").replace("sip:bob@", "sip:");
+    answered(&options.replace("Forwards: 70", "Forwards: 0"), "483 Too Many Hops");
+    for (value, want) in
+        [("70", "69"), ("1", "0"), ("100", "70"), ("010", "9"), ("256", "70"), ("9  ", "8")]
+    {
         let sent = sent(&run(&with(value)));
         let line = sent.lines().find(|line| line.starts_with("Max-Forwards:")).unwrap();
         assert_eq!(line.split_once(':').unwrap().1.trim(), want, "{value}");
@@ -173,7 +175,8 @@ fn case_s24_max_forwards() {
 
 #[test]
 fn sip_r012_the_483_has_a_to_tag() {
-    let ran = answered(&foreign("INVITE").replace("Forwards: 70", "Forwards: 0"), "483 Too Many Hops");
+    let ran =
+        answered(&foreign("INVITE").replace("Forwards: 70", "Forwards: 0"), "483 Too Many Hops");
     let Effect::Send { bytes, .. } = &ran.context.effects[0];
     assert!(String::from_utf8_lossy(bytes).contains("\r\nTo: <sip:bob@127.0.0.1>;tag="));
 }
@@ -214,11 +217,12 @@ fn sip_r101_what_can_not_be_sent_is_answered_once() {
 
 #[test]
 fn case_s30_rport_is_not_filled_unless_it_was_asked_for() {
-    let elsewhere = foreign("INVITE").replace("Via: SIP/2.0/UDP 127.0.0.1:15060", "Via: SIP/2.0/UDP 10.9.9.9:5078");
+    let elsewhere = foreign("INVITE")
+        .replace("Via: SIP/2.0/UDP 127.0.0.1:15060", "Via: SIP/2.0/UDP 10.9.9.9:5078");
     let sent = sent(&run(&elsewhere));
     assert!(sent.contains("10.9.9.9:5078;received=127.0.0.1;branch=z9hG4bKc1\n"), "{sent}");
     let ran = run_changed(&[("FORCE_RPORT = false", "FORCE_RPORT = true")], &elsewhere, 1);
-    assert!(written(&ran.context.draft).contains(";rport=15460\n"));
+    assert!(written(&ran.context.draft).contains(";rport=15460"));
 }
 
 #[test]
@@ -230,13 +234,20 @@ fn sip_r006_a_via_that_is_right_is_not_touched() {
 #[test]
 fn the_switch_for_nat_notes_the_real_address() {
     let nat = [("local NAT = false", "local NAT = true")];
-    let private = foreign("INVITE").replace("<sip:alice@127.0.0.1:15060>", "<sip:alice@10.0.0.9:5060>");
+    let private =
+        foreign("INVITE").replace("<sip:alice@127.0.0.1:15060>", "<sip:alice@10.0.0.9:5060>");
     let ran = run_changed(&nat, &private, 1);
     let sent = written(&ran.context.draft);
-    assert!(sent.contains("\nContact: <sip:alice@10.0.0.9:5060;alias=127.0.0.1~15460~1>\n"), "{sent}");
+    assert!(
+        sent.contains("\nContact: <sip:alice@10.0.0.9:5060;alias=127.0.0.1~15460~1>\n"),
+        "{sent}"
+    );
     let back = in_dialog("BYE")
         .replace("Max-Forwards", "Route: <sip:127.0.0.1:25460;lr>\nMax-Forwards")
-        .replace("BYE sip:bob@127.0.0.1:15071", "BYE sip:alice@10.0.0.9:5060;alias=127.0.0.1~15460~1");
+        .replace(
+            "BYE sip:bob@127.0.0.1:15071",
+            "BYE sip:alice@10.0.0.9:5060;alias=127.0.0.1~15460~1",
+        );
     let ran = run_changed(&nat, &back, 1);
     assert_eq!(ran.context.draft.dst_uri.as_deref(), Some(&b"sip:127.0.0.1:15460"[..]));
 }
