@@ -1,7 +1,6 @@
 use super::*;
 
 mod broken;
-mod random;
 
 const INVITE: &str = "INVITE sip:bob@127.0.0.1:5060 SIP/2.0\r\n\
     Via: SIP/2.0/UDP 127.0.0.1:15060;branch=z9hG4bKc1\r\n\

@@ -15,7 +15,7 @@ pub(super) fn whole(text: &[u8]) -> Option<Bytes> {
     let is_ended = trimmed.len() > content.len() && trimmed[content.len()..] == *b"\r\n";
     let lines =
         if is_ended { Bytes::copy_from_slice(trimmed) } else { [content, b"\r\n"].concat().into() };
-    (is_block(&lines, true) && bare(&lines) == 0).then_some(lines)
+    (is_block(&lines) && bare(&lines) == 0).then_some(lines)
 }
 
 /// Whole lines without those that state the length of the body, and whether there were such: the
@@ -43,7 +43,7 @@ pub(super) fn without_length(lines: Bytes) -> (Bytes, bool) {
 
 /// Whether this is one header line with its end, no more.
 pub(super) fn is_one(line: &[u8]) -> bool {
-    memchr::memchr(b'\n', line) == Some(line.len() - 1) && is_block(line, true) && bare(line) == 0
+    memchr::memchr(b'\n', line) == Some(line.len() - 1) && is_block(line) && bare(line) == 0
 }
 
 /// Whether a name can be one.
@@ -54,7 +54,7 @@ pub(super) fn is_name(name: &[u8]) -> bool {
 
 /// Whether what became of a line, or of the lines that an edit made of it, can take its place.
 pub(super) fn is_line(before: &[u8], after: &[u8]) -> bool {
-    after.ends_with(b"\n") && is_block(after, false) && bare(after) <= bare(before)
+    after.ends_with(b"\n") && is_block(after) && bare(after) <= bare(before)
 }
 
 /// Where the value of a line is.
@@ -66,21 +66,17 @@ pub(super) fn value(line: &[u8]) -> Range<usize> {
 }
 
 /// Header lines and folds, each with its end, the first one a header.
-fn is_block(text: &[u8], is_ours: bool) -> bool {
+fn is_block(text: &[u8]) -> bool {
     let Some(text) = text.strip_suffix(b"\n") else { return false };
     text.split(|byte| *byte == b'\n').enumerate().all(|(index, line)| match line.first() {
         Some(b' ' | b'\t') => index > 0,
-        _ => is_header(line, is_ours),
+        _ => is_header(line),
     })
 }
 
-/// A line with a name in front of a colon; of lines that came the parser says what a name is.
-fn is_header(line: &[u8], is_ours: bool) -> bool {
-    match memchr::memchr(b':', line) {
-        Some(colon) if is_ours => is_name(line[..colon].trim_ascii_end()),
-        Some(colon) => !line[..colon].trim_ascii().is_empty(),
-        None => false,
-    }
+/// A line with a name in front of a colon.
+fn is_header(line: &[u8]) -> bool {
+    memchr::memchr(b':', line).is_some_and(|colon| is_name(line[..colon].trim_ascii_end()))
 }
 
 /// Carriage returns that no line feed follows: some take them for line ends.

@@ -172,7 +172,7 @@ impl Reader<'_> {
             }
         }
         if negated {
-            set.iter_mut().for_each(|is_in| *is_in = !*is_in);
+            set = set.map(|is_in| !is_in);
             if !self.flags.one_line {
                 // No match runs over the end of a line unless it says so.
                 (set[usize::from(b'\r')], set[usize::from(b'\n')]) = (false, false);

@@ -71,6 +71,9 @@ Content-Length: 0
 Contact: <sip:p@127.0.0.1:5060>",
         );
         assert_eq!(out(&draft), wanted.text(), "{order}");
+        let forwarded = kit::forwarded(&draft, &kit::own(), 0);
+        let own_via = kit::lines(&forwarded, "Via")[0];
+        assert_eq!(forwarded.replacen(&format!("{own_via}\r\n"), "", 1), wanted.text(), "{order}");
     }
 }
 
