@@ -111,7 +111,7 @@ impl LocateOptions {
         Self { naptr, udp: families(Transport::Udp), tcp: families(Transport::Tcp) }
     }
 
-    const fn families(&self, transport: Transport) -> Option<Families> {
+    const fn families(self, transport: Transport) -> Option<Families> {
         match transport {
             Transport::Udp => self.udp,
             Transport::Tcp => self.tcp,

@@ -172,7 +172,9 @@ impl Reader<'_> {
             }
         }
         if negated {
-            set.iter_mut().for_each(|is_in| *is_in = !*is_in);
+            for is_in in set.iter_mut() {
+                *is_in = !*is_in;
+            }
             if !self.flags.one_line {
                 // No match runs over the end of a line unless it says so.
                 (set[usize::from(b'\r')], set[usize::from(b'\n')]) = (false, false);
