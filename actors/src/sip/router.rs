@@ -267,6 +267,8 @@ impl SipRouter {
             tokio::task::spawn_local(async move {
                 tokio::time::sleep(AGAIN).await;
                 again.kind(ActorKind::SipRouter).restarted();
+                // What it had taken is gone with it, and so is the room of that.
+                belongings.ring.clear();
                 match Self::launch(&belongings, &handle) {
                     Ok(address) => {
                         if let Some(handle) = &*handle.borrow() {
