@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 
 mod load;
+mod patterns;
 
 pub(super) fn limits() -> ScriptLimits {
     ScriptLimits { time: Duration::from_millis(50), memory: 64 << 20 }
