@@ -13,7 +13,10 @@ use lineway_wire::units::{ByteCount, Millis, Port};
 mod sip;
 mod socket;
 
-pub use sip::{SipAddress, SipListenerSettings, SipRouterSettings};
+pub use sip::{
+    Location, SipAddress, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
+    UnmatchedCancel, built_in_script,
+};
 pub use socket::{DealerSocketSettings, MessageSettings, RouterSocketSettings};
 
 /// The whole service: what `lineway run` builds and what a reload compares.
@@ -105,6 +108,10 @@ pub enum NodeSettings {
     DealerSocket(DealerSocketSettings),
     /// Takes records and requests of its peers, and answers them.
     RouterSocket(RouterSocketSettings),
+    /// Takes SIP messages over UDP and TCP.
+    SipListener(SipListenerSettings),
+    /// Decides by a script where the SIP messages of the `SipListener` before it go.
+    SipRouter(Arc<SipRouterSettings>),
 }
 
 impl NodeSettings {
@@ -141,6 +148,8 @@ impl NodeSettings {
             Self::MuxServer(_) => "MuxServer",
             Self::DealerSocket(_) => "DealerSocket",
             Self::RouterSocket(_) => "RouterSocket",
+            Self::SipListener(_) => "SipListener",
+            Self::SipRouter(_) => "SipRouter",
         }
     }
 }

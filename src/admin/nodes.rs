@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lineway_actors::registry::{LineView, Takes};
 use lineway_actors::settings::{
-    Host, MessageSettings, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan,
+    Host, MessageSettings, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan, SipRouterSettings,
+    built_in_script,
 };
 use lineway_actors::wire::units::{ByteCount, Port};
 use lineway_actors::wire::zmp::core::DuplicatePolicy;
@@ -100,6 +101,36 @@ struct Summary {
     mux: Option<MuxSummary>,
     #[serde(flatten)]
     messages: Option<MessageSummary>,
+    #[serde(flatten)]
+    sip: Option<SipSummary>,
+}
+
+/// What tells one `SipRouter` from another.
+#[derive(Serialize)]
+struct SipSummary {
+    script: String,
+    /// Of the built-in script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    script_time_limit_ms: u64,
+    script_memory_bytes: u64,
+    resolve_timeout_ms: u64,
+    max_branches: u32,
+    max_htable_entries: u32,
+}
+
+impl SipSummary {
+    fn of(sip: &SipRouterSettings) -> Self {
+        Self {
+            script: sip.script.name.to_string(),
+            mode: (sip.script == built_in_script()).then_some(sip.mode.as_str()),
+            script_time_limit_ms: sip.script_time_limit.get(),
+            script_memory_bytes: sip.script_memory.get(),
+            resolve_timeout_ms: sip.resolve_timeout.get(),
+            max_branches: sip.max_branches,
+            max_htable_entries: sip.max_htable_entries,
+        }
+    }
 }
 
 /// What tells one message socket from another.
@@ -316,6 +347,13 @@ fn summary(settings: &NodeSettings) -> Summary {
             });
             messages.data_envelope = Some(router.data_envelope);
             Summary { messages: Some(messages), ..Summary::default() }
+        }
+        NodeSettings::SipListener(sip) => {
+            let listen = sip.listen.iter().map(ToString::to_string).collect();
+            Summary { listen, ..Summary::default() }
+        }
+        NodeSettings::SipRouter(sip) => {
+            Summary { sip: Some(SipSummary::of(sip)), ..Summary::default() }
         }
         NodeSettings::EchoServer | NodeSettings::TesterServer(_) => Summary::default(),
     }

@@ -117,6 +117,13 @@ pub const ROUTER_SOCKET: Shape =
 pub const DEALER_SOCKET: Shape =
     Shape { takes: &[Traffic::Messages], alone: true, ..Shape::end("DealerSocket", Bytes::Any) };
 
+/// `SipListener`: starts a chain of SIP messages.
+pub const SIP_LISTENER: Shape =
+    Shape { gives: Some(Traffic::Sip), ..Shape::start("SipListener", Bytes::Any) };
+/// `SipRouter`: ends a chain of SIP messages. What it sends leaves by the sockets of one listener.
+pub const SIP_ROUTER: Shape =
+    Shape { takes: &[Traffic::Sip], alone: true, ..Shape::end("SipRouter", Bytes::Any) };
+
 /// What a node says of its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {

@@ -5,8 +5,8 @@ use std::fmt::{Display, Write as _};
 use std::net::{IpAddr, SocketAddr};
 
 use lineway_actors::settings::{
-    Host, MessageSettings, MuxMode, NodePlan, NodeSettings, Plan, Target, TcpListenerSettings,
-    TesterSettings,
+    Host, MessageSettings, MuxMode, NodePlan, NodeSettings, Plan, SipAddress, Target,
+    TcpListenerSettings, TesterSettings, built_in_script,
 };
 use lineway_wire::units::Port;
 use lineway_wire::zmp::core::Weight;
@@ -120,6 +120,19 @@ pub fn describe(settings: &NodeSettings) -> String {
             let envelope = if router.data_envelope { "; data both ways" } else { "" };
             format!("{}{envelope}", places(&router.common))
         }
+        NodeSettings::SipListener(sip) => listed(sip.listen.iter().map(sip_address).collect()),
+        NodeSettings::SipRouter(sip) if sip.script == built_in_script() => {
+            format!("built-in script, {}", sip.mode.as_str())
+        }
+        NodeSettings::SipRouter(sip) => format!("script {}", visible(&sip.script.name)),
+    }
+}
+
+fn sip_address(listen: &SipAddress) -> String {
+    match (listen.address.port(), listen.address.ip()) {
+        (0, IpAddr::V4(ip)) => format!("{}:{ip}:(a free port)", listen.transport.word()),
+        (0, IpAddr::V6(ip)) => format!("{}:[{ip}]:(a free port)", listen.transport.word()),
+        _ => listen.to_string(),
     }
 }
 

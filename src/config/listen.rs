@@ -6,12 +6,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 use std::sync::Arc;
 
-use lineway_actors::settings::NodeSettings;
+use lineway_actors::settings::{NodeSettings, SipAddress};
+use lineway_actors::wire::sip::own::Transport;
 use lineway_wire::units::Port;
 use lineway_wire::zmp::endpoint::Endpoint;
 
 use super::AdminSettings;
-use super::node::{Draft, is_chosen};
+use super::node::{BIND, Draft, LISTEN, is_chosen};
 use super::reader::Reading;
 
 /// Somebody who listens on a port.
@@ -50,7 +51,7 @@ pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading:
         interface: None,
         span: 0..0,
     };
-    taken.by_port.entry(admin.listen.port()).or_default().push(of_admin);
+    taken.by_port.entry((Transport::Tcp, admin.listen.port())).or_default().push(of_admin);
 
     for draft in drafts {
         match &draft.settings {
@@ -61,7 +62,12 @@ pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading:
                 let this = Listens { draft: Some(draft), address, every: false, interface, span };
                 let mut told = false;
                 for &port in listener.ports.iter().filter(|&&port| port != Port::ANY) {
-                    told |= taken.takes(port, &this, &setting, &port, told);
+                    told |= taken.takes(Transport::Tcp, port, &this, &setting, &port, told);
+                }
+            }
+            Some(NodeSettings::SipListener(listener)) => {
+                for (index, listen) in listener.listen.iter().enumerate() {
+                    taken.listens(draft, index, *listen);
                 }
             }
             Some(settings) => {
@@ -77,7 +83,7 @@ pub(super) fn note_clashes(drafts: &[Draft<'_>], admin: &AdminSettings, reading:
 
 /// What is taken already.
 struct Taken<'a> {
-    by_port: HashMap<u16, Vec<Listens<'a>>>,
+    by_port: HashMap<(Transport, u16), Vec<Listens<'a>>>,
     /// Endpoints without a port: paths and names.
     by_name: HashMap<String, (&'a Draft<'a>, Range<usize>)>,
     reading: &'a Reading<'a>,
@@ -87,13 +93,14 @@ impl<'a> Taken<'a> {
     /// Takes a port, and tells who has it already. True when it did.
     fn takes(
         &mut self,
+        transport: Transport,
         port: Port,
         this: &Listens<'a>,
         setting: &str,
         found: &dyn std::fmt::Display,
         quietly: bool,
     ) -> bool {
-        let others = self.by_port.entry(port.get()).or_default();
+        let others = self.by_port.entry((transport, port.get())).or_default();
         let other = others.iter().find(|other| other.clashes(this)).filter(|_| !quietly);
         let told = other.is_some();
         if let (Some(other), Some(draft)) = (other, this.draft) {
@@ -109,10 +116,20 @@ impl<'a> Taken<'a> {
         told
     }
 
+    /// Takes an address of a SIP listener.
+    fn listens(&mut self, draft: &'a Draft<'a>, index: usize, listen: SipAddress) {
+        let (setting, span) = draft.bind(LISTEN, index);
+        let address = listen.address.ip();
+        if let Some(port) = Port::new(i64::from(listen.address.port())) {
+            let this = Listens { draft: Some(draft), address, every: false, interface: None, span };
+            self.takes(listen.transport, port, &this, &setting, &listen, false);
+        }
+    }
+
     /// Takes an endpoint of a message socket. A host name may stand for any address: then the start
     /// tells.
     fn binds(&mut self, draft: &'a Draft<'a>, index: usize, endpoint: &Endpoint) {
-        let (setting, span) = draft.bind(index);
+        let (setting, span) = draft.bind(BIND, index);
         if is_chosen(endpoint) {
             return;
         }
@@ -126,7 +143,7 @@ impl<'a> Taken<'a> {
             let port = port.and_then(|port| Port::new(i64::from(port)));
             if let (Some(address), Some(port)) = (address, port) {
                 let this = Listens { draft: Some(draft), address, every, interface: None, span };
-                self.takes(port, &this, &setting, endpoint, false);
+                self.takes(Transport::Tcp, port, &this, &setting, endpoint, false);
             }
             return;
         }

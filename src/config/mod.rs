@@ -110,7 +110,10 @@ impl Source {
         let name = self.to_string();
         let config = match self {
             Self::BuiltIn => parse(BUILT_IN, &name, options)?,
-            Self::File(path) => parse(&read(path, &name)?, &name, options)?,
+            Self::File(path) => {
+                let folder = path.parent().unwrap_or(path);
+                parse_in(folder, &read(path, &name)?, &name, options)?
+            }
         };
         Ok(Loaded { config, source: self.clone() })
     }
@@ -142,14 +145,25 @@ pub fn load(path: Option<&Path>, options: &LoadOptions) -> Result<Loaded, Proble
     Source::find(path).load(options)
 }
 
-/// Reads and checks the text of a configuration; `name` stands for it in messages.
+/// Reads and checks the text of a configuration; `name` stands for it in messages. Relative paths
+/// in it begin in the current folder.
 ///
 /// # Errors
 /// Every problem of the configuration.
 pub fn parse(text: &str, name: &str, options: &LoadOptions) -> Result<Config, Problems> {
+    parse_in(Path::new(""), text, name, options)
+}
+
+/// The same with the folder in which relative paths begin.
+fn parse_in(
+    folder: &Path,
+    text: &str,
+    name: &str,
+    options: &LoadOptions,
+) -> Result<Config, Problems> {
     let (readable, errors) = syntax::readable(text);
     let parsed = syntax::parse(text, &readable, errors);
-    let reading = Reading::new(text, options);
+    let reading = Reading { folder, ..Reading::new(text, options) };
     let config = read_root(Table::new(&parsed.table, 0..0, Place::default(), &reading));
     let problems = parsed.with(text, reading.problems.into_inner());
     match config {

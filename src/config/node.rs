@@ -15,10 +15,12 @@ use crate::suggest::nearest;
 
 mod fisher;
 mod mux;
+mod sip;
 mod socket;
 mod tcp;
 mod tester;
 
+pub(super) use sip::LISTEN;
 pub(super) use socket::{BIND, is_chosen};
 pub(super) use tcp::{PORT, PORT_RANGE};
 
@@ -39,7 +41,7 @@ struct NodeType {
 }
 
 /// Every node type.
-const TYPES: [NodeType; 11] = [
+const TYPES: [NodeType; 13] = [
     NodeType { shape: &chain::TCP_LISTENER, read: tcp::listener },
     NodeType { shape: &chain::TCP_CONNECTOR, read: tcp::connector },
     NodeType { shape: &chain::ECHO_SERVER, read: |_| Some(NodeSettings::EchoServer) },
@@ -51,6 +53,8 @@ const TYPES: [NodeType; 11] = [
     NodeType { shape: &chain::MUX_SERVER, read: |table| Some(mux::server(table)) },
     NodeType { shape: &chain::DEALER_SOCKET, read: socket::dealer },
     NodeType { shape: &chain::ROUTER_SOCKET, read: socket::router },
+    NodeType { shape: &chain::SIP_LISTENER, read: sip::listener },
+    NodeType { shape: &chain::SIP_ROUTER, read: sip::router },
 ];
 
 impl NodeType {
@@ -81,7 +85,7 @@ pub(super) struct Draft<'a> {
     pub(super) settings: Option<NodeSettings>,
     /// The setting that gives its ports, for a listener, and where it stands.
     ports: Option<(&'static str, Range<usize>)>,
-    /// Where the endpoints stand that a message socket binds.
+    /// Where the endpoints stand that a message socket binds, or the addresses of a SIP listener.
     binds: Vec<Range<usize>>,
     /// Where `data-envelope` stands.
     envelope: Option<Range<usize>>,
@@ -102,10 +106,10 @@ impl<'a> Draft<'a> {
         (format!("{SETTINGS}.{name}"), span)
     }
 
-    /// The place of an endpoint that a message socket binds, and where it stands.
-    pub(super) fn bind(&self, index: usize) -> (String, Range<usize>) {
+    /// The place of an element of [`BIND`] or [`LISTEN`], and where it stands.
+    pub(super) fn bind(&self, setting: &str, index: usize) -> (String, Range<usize>) {
         let span = self.binds.get(index).unwrap_or(&self.span).clone();
-        (format!("{SETTINGS}.{BIND}[{index}]"), span)
+        (format!("{SETTINGS}.{setting}[{index}]"), span)
     }
 
     pub(super) fn title(&self) -> &str {
@@ -225,7 +229,8 @@ fn draft(mut table: Table<'_>) -> Draft<'_> {
         let read = (kind.read)(&mut settings);
         settings.finish(&a(kind.shape.name), |name| elsewhere(kind, name));
         ports = settings.written([PORT, PORT_RANGE]);
-        binds = settings.element_spans(BIND);
+        let bind = if *kind.shape == chain::SIP_LISTENER { LISTEN } else { BIND };
+        binds = settings.element_spans(bind);
         envelope = settings.span_of(socket::DATA_ENVELOPE);
         read
     });
@@ -403,8 +408,11 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             let what = format!("{}, {}, which works for {owner}", written(node), kind(next));
             let mut problem = at_next(node, what);
             problem.also = Some((drafts[first].next_span.clone(), "first"));
-            problem.help =
-                Some(format!("it works for one node: let {owner} bind more endpoints instead"));
+            let more = match drafts[next].kind.map(|kind| kind.shape.takes) {
+                Some([chain::Traffic::Sip]) => "listen on more addresses",
+                _ => "bind more endpoints",
+            };
+            problem.help = Some(format!("it works for one node: let {owner} {more} instead"));
             problem
         }
         Fault::WrongBytes { node, next, from } => {
@@ -439,6 +447,7 @@ fn fault_problem(drafts: &[Draft<'_>], fault: &Fault) -> Problem {
             let next = shortened(&format!("{:?}", name(node)));
             let before = match draft.kind.map(|kind| kind.shape.takes) {
                 Some([chain::Traffic::Messages]) => "the RouterSocket before it",
+                Some([chain::Traffic::Sip]) => "the SipListener before it",
                 _ => "the node before it",
             };
             problem.help = Some(format!("write {NEXT} = {next} in {before}, or take it out"));

@@ -6,10 +6,11 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 
 use lineway_wire::units::{ByteCount, Millis};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::LoadOptions;
 use super::problem::{Problem, visible};
@@ -23,6 +24,8 @@ const MOST_BYTES: i64 = 1 << 30;
 /// What all readers of one file share.
 pub(super) struct Reading<'a> {
     pub(super) text: &'a str,
+    /// Where relative paths in it begin.
+    pub(super) folder: &'a Path,
     pub(super) options: &'a LoadOptions,
     pub(super) problems: RefCell<Vec<Problem>>,
     /// What is right, and yet worth a word to the operator.
@@ -32,9 +35,11 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
+    /// The reading of a text whose relative paths begin in the current folder.
     pub(super) fn new(text: &'a str, options: &'a LoadOptions) -> Self {
         let (problems, warnings) = (RefCell::default(), RefCell::default());
-        Self { text, options, problems, warnings, nothing: DeTable::new() }
+        let folder = Path::new("");
+        Self { text, folder, options, problems, warnings, nothing: DeTable::new() }
     }
 
     pub(super) fn note(&self, problem: Problem) {
@@ -148,6 +153,11 @@ impl<'a> Value<'a> {
         self.reading.options
     }
 
+    /// Where relative paths begin: the folder of the file.
+    pub(super) fn folder(&self) -> &'a Path {
+        self.reading.folder
+    }
+
     pub(super) fn problem(&self, what: impl Into<String>) -> Problem {
         self.place.problem(self.span.clone(), what)
     }
@@ -256,6 +266,25 @@ impl<'a> Value<'a> {
             reading: self.reading,
         };
         Some(array.iter().enumerate().map(element).collect())
+    }
+
+    /// The keys of a table whose keys are the operator's, with their values.
+    pub(super) fn entries(&self, expected: &str) -> Option<Vec<(&'a str, Self)>> {
+        let Some(keys) = self.toml.as_table() else {
+            self.wrong(expected);
+            return None;
+        };
+        let entry = |(key, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+            let name: &'a str = key.get_ref();
+            let value = Self {
+                toml: value.get_ref(),
+                span: value.span(),
+                place: self.place.key(&shortened(name)),
+                reading: self.reading,
+            };
+            (name, value)
+        };
+        Some(keys.iter().map(entry).collect())
     }
 
     /// The value as a table.
@@ -385,6 +414,22 @@ impl<'a> Table<'a> {
     pub(super) fn above(&self, value: &Value<'_>, name: &str, most: ByteCount) {
         let default = if self.has(name) { "" } else { ", its default" };
         value.wrong(&format!("bytes, not above {name} ({}{default})", most.get()));
+    }
+
+    /// Notes, where a setting is written, what the operator should know of it.
+    pub(super) fn warn(&self, name: &str, what: &str) {
+        if let Some(value) = self.keys.get(name) {
+            let (toml, span) = (value.get_ref(), value.span());
+            let place = self.place.key(name);
+            Value { toml, span, place, reading: self.reading }.warn(what);
+        }
+    }
+
+    /// Notes what does not go together with something else: at the setting where it is written,
+    /// else at the table.
+    pub(super) fn clash(&self, name: &str, what: impl Into<String>) {
+        let span = self.span_of(name).unwrap_or_else(|| self.span.clone());
+        self.reading.note(self.place.key(name).problem(span, what));
     }
 
     /// Notes every key that nobody asked for. `elsewhere` knows where a key belongs instead.

@@ -2,7 +2,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use lineway_actors::settings::{
     DomainStrategy, Host, MessageSettings, MuxClientSettings, MuxMode, MuxServerSettings,
-    NodeSettings, RouterSocketSettings, TcpConnectorSettings, TcpListenerSettings,
+    NodeSettings, RouterSocketSettings, SipListenerSettings, SipRouterSettings,
+    TcpConnectorSettings, TcpListenerSettings,
 };
 
 use super::{BUILT_IN, Config, LoadOptions, LogFormat, Source, node, parse};
@@ -70,6 +71,16 @@ fn the_built_in_configuration_has_the_defaults_of_the_contract() {
     let bind = vec!["tcp://127.0.0.1:5555".parse().unwrap()];
     let common = MessageSettings { bind, ..MessageSettings::default() };
     assert_eq!(*records, RouterSocketSettings { common, ..RouterSocketSettings::default() });
+    let NodeSettings::SipListener(sip) = &config.plan.nodes[9].settings else {
+        panic!("{:?}", config.plan.nodes[9]);
+    };
+    let listen: Vec<_> = sip.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["udp:127.0.0.1:5060", "tcp:127.0.0.1:5060"]);
+    assert_eq!(*sip, SipListenerSettings::new(sip.listen.clone()));
+    let NodeSettings::SipRouter(sip) = &config.plan.nodes[10].settings else {
+        panic!("{:?}", config.plan.nodes[10]);
+    };
+    assert_eq!(**sip, SipRouterSettings::default());
     assert_eq!(config.plan.service.total_queue.get(), 536_870_912);
     for socket in [&entry.socket, &onward.socket] {
         assert!(socket.nodelay);
@@ -115,9 +126,13 @@ fn defaults_that_are_shown_are_the_defaults() {
                         "fwmark",
                         "interface",
                         "source-ip",
-                        "addresses",
+                        "addresses = [",
                         "routing-id",
                         "connect = [\"tcp:",
+                        "advertise",
+                        "script = ",
+                        "users",
+                        "realm",
                     ]
                     .iter()
                     .any(|name| setting.starts_with(name))
@@ -141,7 +156,10 @@ fn defaults_that_are_shown_are_the_defaults() {
         })
         .collect();
     assert_ne!(uncommented, BUILT_IN);
-    assert_eq!(right(&uncommented), right(BUILT_IN));
+    let uncommented = right(&uncommented);
+    let effect = |warning: &String| warning.contains(": it has no effect, ");
+    assert!(uncommented.warnings.iter().all(effect), "{:?}", uncommented.warnings);
+    assert_eq!(Config { warnings: Vec::new(), ..uncommented }, right(BUILT_IN));
 }
 
 #[test]

@@ -8,15 +8,15 @@ use std::time::Duration;
 use domain::base::Message;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use lineway_wire::dial::Family;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout_at};
 use tracing::trace;
 
+use super::DnsError;
 use super::message::{self, MAX_ALIASES, OwnedName, Reply};
+use super::records::{Kind, Records};
 use super::system::Servers;
-use super::{Addresses, DnsError};
 
 /// Datagrams that may arrive instead of the answer before the next server is asked: an answer
 /// that was guessed or is late must not end the question, a flood must.
@@ -36,13 +36,13 @@ pub(super) struct Exchange<'a> {
 }
 
 /// What is known about a name, and for how long.
-pub(super) type Known = (Result<Addresses, DnsError>, Duration);
+pub(super) type Known = (Result<Records, DnsError>, Duration);
 
 const FAILED: Known = (Err(DnsError::Failed), Duration::MAX);
 
 impl Exchange<'_> {
-    /// The addresses of a name as it was configured.
-    pub(super) async fn resolve(&self, name: &str, family: Family) -> Known {
+    /// The records of a name as it was configured.
+    pub(super) async fn resolve(&self, name: &str, kind: Kind) -> Known {
         let mut nothing: Option<Duration> = None;
         let mut absent = Duration::MAX;
         for candidate in self.servers.candidates(name) {
@@ -50,7 +50,7 @@ impl Exchange<'_> {
             let Ok(candidate) = OwnedName::vec_from_str(&candidate) else {
                 continue;
             };
-            match self.follow(candidate, family).await {
+            match self.follow(candidate, kind).await {
                 (Ok(list), ttl) if list.is_empty() => {
                     nothing = Some(nothing.map_or(ttl, |known| known.min(ttl)));
                 }
@@ -59,19 +59,19 @@ impl Exchange<'_> {
             }
         }
         match nothing {
-            Some(ttl) => (Ok([].into()), ttl.min(absent)),
+            Some(ttl) => (Ok(kind.nothing()), ttl.min(absent)),
             None => (Err(DnsError::NotFound), absent),
         }
     }
 
-    /// The addresses of a full name, or of what it stands for.
-    async fn follow(&self, mut name: OwnedName, family: Family) -> Known {
+    /// The records of a full name, or of what it stands for.
+    async fn follow(&self, mut name: OwnedName, kind: Kind) -> Known {
         let mut left = MAX_ALIASES;
         let mut least = Duration::MAX;
         loop {
-            let (result, ttl) = match self.ask(&name, family).await {
-                Reply::Addresses(list, ttl) => (Ok(list.as_slice().into()), ttl),
-                Reply::NoData(ttl) => (Ok([].into()), ttl),
+            let (result, ttl) = match self.ask(&name, kind).await {
+                Reply::Found(records, ttl) => (Ok(records), ttl),
+                Reply::NoData(ttl) => (Ok(kind.nothing()), ttl),
                 Reply::NotFound(ttl) => (Err(DnsError::NotFound), ttl),
                 Reply::Alias { name: target, aliases, ttl } if aliases <= left => {
                     left -= aliases;
@@ -87,13 +87,13 @@ impl Exchange<'_> {
 
     /// Asks each server in each round until one gives an answer. A server that was given up on is
     /// still heard: a late answer is one.
-    async fn ask(&self, name: &OwnedName, family: Family) -> Reply {
+    async fn ask(&self, name: &OwnedName, kind: Kind) -> Reply {
         let addresses = &self.servers.addresses;
         let mut tries = FuturesUnordered::new();
         for attempt in 0..self.servers.rounds * addresses.len() {
             let place = (self.first.get() + attempt) % addresses.len();
             tries.push(async move {
-                (attempt, place, self.ask_one(addresses[place], name, family).await)
+                (attempt, place, self.ask_one(addresses[place], name, kind).await)
             });
             let until = Instant::now() + self.timeout;
             while let Ok(Some((at, place, result))) = timeout_at(until, tries.next()).await {
@@ -117,20 +117,15 @@ impl Exchange<'_> {
     }
 
     /// One try with one server.
-    async fn ask_one(
-        &self,
-        server: SocketAddr,
-        name: &OwnedName,
-        family: Family,
-    ) -> io::Result<Reply> {
+    async fn ask_one(&self, server: SocketAddr, name: &OwnedName, kind: Kind) -> io::Result<Reply> {
         let mut reply = Reply::Unusable;
         for edns in [true, false] {
-            let Some(question) = message::question(name, family, edns) else {
+            let Some(question) = message::question(name, kind, edns) else {
                 return Ok(Reply::Unusable);
             };
-            reply = ask_udp(server, &question, family).await?;
+            reply = ask_udp(server, &question, kind).await?;
             if reply == Reply::Truncated {
-                reply = ask_tcp(server, &question, family).await?;
+                reply = ask_tcp(server, &question, kind).await?;
             }
             if reply != Reply::NotUnderstood {
                 break;
@@ -141,11 +136,7 @@ impl Exchange<'_> {
 }
 
 /// A socket of its own for each question: the source port is as hard to guess as the id.
-async fn ask_udp(
-    server: SocketAddr,
-    question: &Message<Vec<u8>>,
-    family: Family,
-) -> io::Result<Reply> {
+async fn ask_udp(server: SocketAddr, question: &Message<Vec<u8>>, kind: Kind) -> io::Result<Reply> {
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -156,7 +147,7 @@ async fn ask_udp(
     let mut buffer = vec![0; UDP_BUFFER];
     for _ in 0..MAX_STRAYS {
         let len = socket.recv(&mut buffer).await?;
-        match message::read(question, &buffer[..len], family) {
+        match message::read(question, &buffer[..len], kind) {
             None => {}
             // Cut by our own buffer.
             Some(Reply::Unusable) if len == UDP_BUFFER => return Ok(Reply::Truncated),
@@ -166,11 +157,7 @@ async fn ask_udp(
     Ok(Reply::Unusable)
 }
 
-async fn ask_tcp(
-    server: SocketAddr,
-    question: &Message<Vec<u8>>,
-    family: Family,
-) -> io::Result<Reply> {
+async fn ask_tcp(server: SocketAddr, question: &Message<Vec<u8>>, kind: Kind) -> io::Result<Reply> {
     let mut stream = TcpStream::connect(server).await?;
     let bytes = question.as_slice();
     let mut framed = Vec::with_capacity(bytes.len() + 2);
@@ -180,5 +167,5 @@ async fn ask_tcp(
     let len = stream.read_u16().await?;
     let mut answer = vec![0; len.into()];
     stream.read_exact(&mut answer).await?;
-    Ok(message::read(question, &answer, family).unwrap_or(Reply::Unusable))
+    Ok(message::read(question, &answer, kind).unwrap_or(Reply::Unusable))
 }

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::{LocalBoxFuture, pending, ready};
 use lineway_wire::dial::{Families, Family};
+use lineway_wire::sip::locate::{self, Naptr, Srv};
 
 use super::lookup::Part;
 use super::{Answer, DnsError, Lookup, Names};
@@ -15,8 +17,16 @@ use super::{Answer, DnsError, Lookup, Names};
 #[derive(Debug, Default)]
 pub struct StaticNames {
     /// `None` = no answer ever comes.
-    names: RefCell<HashMap<Arc<str>, Option<Vec<IpAddr>>>>,
+    names: RefCell<HashMap<Arc<str>, Option<Known>>>,
     distrusted: RefCell<Vec<Arc<str>>>,
+}
+
+/// What a name has.
+#[derive(Debug, Default)]
+struct Known {
+    addresses: Vec<IpAddr>,
+    servers: Vec<Srv>,
+    services: Vec<Naptr>,
 }
 
 impl StaticNames {
@@ -27,8 +37,22 @@ impl StaticNames {
 
     /// From here on `name` has these addresses.
     pub fn set(&self, name: &str, addresses: &[IpAddr]) {
+        self.change(name, |known| known.addresses = addresses.to_vec());
+    }
+
+    /// From here on `name` has these SRV records.
+    pub fn set_servers(&self, name: &str, servers: &[Srv]) {
+        self.change(name, |known| known.servers = servers.to_vec());
+    }
+
+    /// From here on `name` has these NAPTR records.
+    pub fn set_services(&self, name: &str, services: &[Naptr]) {
+        self.change(name, |known| known.services = services.to_vec());
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Known)) {
         let mut names = self.names.borrow_mut();
-        names.insert(name.into(), Some(addresses.to_vec()));
+        change(names.entry(name.into()).or_default().get_or_insert_default());
     }
 
     /// From here on lookups of `name` stay without an answer.
@@ -45,14 +69,26 @@ impl StaticNames {
         let result = match self.names.borrow().get(name) {
             None => Err(DnsError::NotFound),
             Some(None) => {
-                let never = std::future::pending().boxed_local();
+                let never = pending().boxed_local();
                 return Part::Asking(family, never.shared());
             }
-            Some(Some(all)) => {
-                Ok(all.iter().copied().filter(|address| Family::of(address) == family).collect())
+            Some(Some(known)) => {
+                let all = known.addresses.iter().copied();
+                Ok(all.filter(|address| Family::of(address) == family).collect())
             }
         };
         Part::Ready(Answer { family, result })
+    }
+
+    fn service(
+        &self,
+        name: &str,
+        answer: impl FnOnce(Option<&Known>) -> locate::Answer,
+    ) -> LocalBoxFuture<'static, locate::Answer> {
+        match self.names.borrow().get(name) {
+            Some(None) => pending().boxed_local(),
+            known => ready(answer(known.and_then(Option::as_ref))).boxed_local(),
+        }
     }
 }
 
@@ -67,5 +103,15 @@ impl Names for StaticNames {
 
     fn distrust(&self, name: &str) {
         self.distrusted.borrow_mut().push(name.into());
+    }
+
+    fn servers(&self, name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        let list = |known: &Known| known.servers.clone();
+        self.service(name, |known| locate::Answer::Srv(known.map(list).unwrap_or_default()))
+    }
+
+    fn services(&self, name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        let list = |known: &Known| known.services.clone();
+        self.service(name, |known| locate::Answer::Naptr(known.map(list).unwrap_or_default()))
     }
 }

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, Shared};
 use lineway_wire::dial::Family;
 
+use super::records::Records;
 use super::{Addresses, DnsError};
 
 /// The answer for one family.
@@ -22,7 +23,7 @@ pub struct Answer {
 /// A question on its way, shared by all lookups of the name.
 ///
 /// It runs when one of them is polled and ends with the last of them.
-pub(super) type Question = Shared<LocalBoxFuture<'static, Result<Addresses, DnsError>>>;
+pub(super) type Question = Shared<LocalBoxFuture<'static, Result<Records, DnsError>>>;
 
 /// One lookup of a line: at most one answer for each family that was asked for.
 pub struct Lookup {
@@ -55,7 +56,9 @@ impl Lookup {
                         asking = true;
                         continue;
                     }
-                    Poll::Ready(result) => Answer { family: *family, result },
+                    Poll::Ready(result) => {
+                        Answer { family: *family, result: result.map(Records::addresses) }
+                    }
                 },
             };
             self.parts[place] = Part::Done;

@@ -1,25 +1,28 @@
 //! Questions and what servers make of them.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use domain::base::iana::{Class, Rcode};
 use domain::base::name::{ParsedName, ToName};
+use domain::base::record::ParsedRecord;
 use domain::base::{Message, MessageBuilder, Name, Rtype};
-use domain::rdata::{A, Aaaa, Cname, Soa};
-use lineway_wire::dial::Family;
+use domain::rdata::{A, Aaaa, Cname, Naptr, Soa, Srv};
+use lineway_wire::sip::locate;
 use smallvec::SmallVec;
+
+use super::records::{Kind, Records};
 
 /// The UDP answer size that every path carries without fragments (DNS flag day 2020).
 const UDP_PAYLOAD: u16 = 1_232;
 
-/// Addresses that one answer may have; more are left out.
-const MAX_ADDRESSES: usize = 64;
+/// Records that one answer may have; more are left out.
+const MAX_RECORDS: usize = 64;
 
 /// Aliases that are followed for one name.
 pub(super) const MAX_ALIASES: usize = 8;
 
-/// How long an answer without addresses is kept when it does not say.
+/// How long an answer without records is kept when it does not say.
 const UNSAID_NEGATIVE_TTL: Duration = Duration::from_secs(1);
 
 pub(super) type OwnedName = Name<Vec<u8>>;
@@ -27,9 +30,9 @@ pub(super) type OwnedName = Name<Vec<u8>>;
 /// What a server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// Addresses; the TTL is the least of the addresses' and their aliases'.
-    Addresses(SmallVec<[IpAddr; 4]>, Duration),
-    /// The name exists without such an address.
+    /// Records; the TTL is the least of theirs and their aliases'.
+    Found(Records, Duration),
+    /// The name exists without such a record.
     NoData(Duration),
     /// The name does not exist.
     NotFound(Duration),
@@ -43,13 +46,13 @@ pub(super) enum Reply {
     Unusable,
 }
 
-/// The question for the addresses of `name` with a random id; `None` if it can not be written.
-pub(super) fn question(name: &OwnedName, family: Family, edns: bool) -> Option<Message<Vec<u8>>> {
+/// The question for records of `name` with a random id; `None` if it can not be written.
+pub(super) fn question(name: &OwnedName, kind: Kind, edns: bool) -> Option<Message<Vec<u8>>> {
     let mut builder = MessageBuilder::new_vec();
     builder.header_mut().set_random_id();
     builder.header_mut().set_rd(true);
     let mut builder = builder.question();
-    builder.push((name, rtype(family))).ok()?;
+    builder.push((name, rtype(kind))).ok()?;
     let mut builder = builder.additional();
     if edns {
         let opt = builder.opt(|opt| {
@@ -62,7 +65,7 @@ pub(super) fn question(name: &OwnedName, family: Family, edns: bool) -> Option<M
 }
 
 /// Reads an answer to `question`; `None` if it is not one and is to be ignored.
-pub(super) fn read(question: &Message<Vec<u8>>, answer: &[u8], family: Family) -> Option<Reply> {
+pub(super) fn read(question: &Message<Vec<u8>>, answer: &[u8], kind: Kind) -> Option<Reply> {
     let message = Message::from_slice(answer).ok()?;
     let header = message.header();
     // Servers that do not understand a question may send back its header alone.
@@ -79,21 +82,23 @@ pub(super) fn read(question: &Message<Vec<u8>>, answer: &[u8], family: Family) -
         Rcode::FORMERR | Rcode::NOTIMP => Reply::NotUnderstood,
         Rcode::NOERROR | Rcode::NXDOMAIN if bare => Reply::Unusable,
         Rcode::NOERROR | Rcode::NXDOMAIN if header.tc() => Reply::Truncated,
-        Rcode::NOERROR => records(message, family).unwrap_or(Reply::Unusable),
+        Rcode::NOERROR => records(message, kind).unwrap_or(Reply::Unusable),
         Rcode::NXDOMAIN => Reply::NotFound(negative_ttl(message).unwrap_or(UNSAID_NEGATIVE_TTL)),
         _ => Reply::Unusable,
     })
 }
 
-fn rtype(family: Family) -> Rtype {
-    match family {
-        Family::V4 => Rtype::A,
-        Family::V6 => Rtype::AAAA,
+const fn rtype(kind: Kind) -> Rtype {
+    match kind {
+        Kind::A => Rtype::A,
+        Kind::Aaaa => Rtype::AAAA,
+        Kind::Srv => Rtype::SRV,
+        Kind::Naptr => Rtype::NAPTR,
     }
 }
 
-/// Follows the aliases to the addresses; `None` if the records can not be read.
-fn records(message: &Message<[u8]>, family: Family) -> Option<Reply> {
+/// Follows the aliases to the records; `None` if the records can not be read.
+fn records(message: &Message<[u8]>, kind: Kind) -> Option<Reply> {
     let mut name = message.sole_question().ok()?.into_qname();
     let mut least = u32::MAX;
     let mut aliases = 0;
@@ -105,31 +110,104 @@ fn records(message: &Message<[u8]>, family: Family) -> Option<Reply> {
         name = target;
         least = least.min(ttl);
     }
-    let mut found = SmallVec::new();
+    let mut found = Found::new(kind);
     for record in message.answer().ok()? {
         let record = record.ok()?;
-        if record.class() != Class::IN || record.owner() != name {
-            continue;
-        }
-        let address = match family {
-            Family::V4 => record.to_record::<A>().ok()?.map(|a| a.data().addr().into()),
-            Family::V6 => record.to_record::<Aaaa>().ok()?.map(|a| a.data().addr().into()),
-        };
-        if let Some(address) = address {
+        if record.class() == Class::IN && record.owner() == name && found.take(&record)? {
             least = least.min(record.ttl().as_secs());
-            if found.len() < MAX_ADDRESSES && !found.contains(&address) {
-                found.push(address);
-            }
         }
     }
+    let found = found.records();
     if !found.is_empty() {
-        return Some(Reply::Addresses(found, ttl(least)));
+        return Some(Reply::Found(found, ttl(least)));
     }
     Some(match negative_ttl(message) {
         Some(ttl) => Reply::NoData(ttl),
         None if aliases > 0 => Reply::Alias { name: name.to_vec(), aliases, ttl: ttl(least) },
         None => Reply::NoData(UNSAID_NEGATIVE_TTL),
     })
+}
+
+/// The records of an answer as they are read.
+enum Found {
+    Addresses(Kind, SmallVec<[std::net::IpAddr; 4]>),
+    Srv(Vec<locate::Srv>),
+    Naptr(Vec<locate::Naptr>),
+}
+
+impl Found {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::A | Kind::Aaaa => Self::Addresses(kind, SmallVec::new()),
+            Kind::Srv => Self::Srv(Vec::new()),
+            Kind::Naptr => Self::Naptr(Vec::new()),
+        }
+    }
+
+    /// Takes a record, if it is of the kind that was asked for; `None` if it can not be read.
+    fn take(&mut self, record: &ParsedRecord<'_, [u8]>) -> Option<bool> {
+        let is_of_kind = match self {
+            Self::Addresses(kind, list) => {
+                let address = match kind {
+                    Kind::Aaaa => record.to_record::<Aaaa>().ok()?.map(|a| a.data().addr().into()),
+                    _ => record.to_record::<A>().ok()?.map(|a| a.data().addr().into()),
+                };
+                let is_of_kind = address.is_some();
+                if let Some(address) = address.filter(|address| !list.contains(address))
+                    && list.len() < MAX_RECORDS
+                {
+                    list.push(address);
+                }
+                is_of_kind
+            }
+            Self::Srv(list) => {
+                let record = record.to_record::<Srv<ParsedName<_>>>().ok()?;
+                let server = record.as_ref().map(|record| {
+                    let srv = record.data();
+                    locate::Srv {
+                        priority: srv.priority(),
+                        weight: srv.weight(),
+                        port: srv.port(),
+                        target: text(srv.target()),
+                    }
+                });
+                list.extend(server.filter(|_| list.len() < MAX_RECORDS));
+                record.is_some()
+            }
+            Self::Naptr(list) => {
+                let record = record.to_record::<Naptr<_, ParsedName<_>>>().ok()?;
+                let service = record.as_ref().map(|record| {
+                    let naptr = record.data();
+                    locate::Naptr {
+                        order: naptr.order(),
+                        preference: naptr.preference(),
+                        flags: Bytes::copy_from_slice(naptr.flags().as_slice()),
+                        services: Bytes::copy_from_slice(naptr.services().as_slice()),
+                        replacement: text(naptr.replacement()),
+                    }
+                });
+                list.extend(service.filter(|_| list.len() < MAX_RECORDS));
+                record.is_some()
+            }
+        };
+        Some(is_of_kind)
+    }
+
+    fn records(self) -> Records {
+        match self {
+            Self::Addresses(_, list) => Records::Addresses(list.as_slice().into()),
+            Self::Srv(list) => Records::Srv(list.into()),
+            Self::Naptr(list) => Records::Naptr(list.into()),
+        }
+    }
+}
+
+/// A name in lower case without a final dot; the root is empty.
+fn text(name: &ParsedName<&[u8]>) -> Bytes {
+    let mut text = name.to_string();
+    text.make_ascii_lowercase();
+    text.truncate(text.trim_end_matches('.').len());
+    text.into()
 }
 
 /// What `name` stands for, if it is an alias, with the alias's TTL.

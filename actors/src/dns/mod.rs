@@ -1,4 +1,5 @@
-//! Names to addresses (T10): a stub resolver for each worker.
+//! Names to addresses (T10), and to the servers of a SIP domain (RFC 3263): a stub resolver for
+//! each worker.
 //!
 //! [`Names`] is what a line asks, [`Resolver`] asks real name servers, [`StaticNames`] answers from
 //! a map. A [`Lookup`] gives the answers of both families as they arrive, so that a
@@ -7,7 +8,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::{LocalBoxFuture, ready};
 use lineway_wire::dial::{DialError, Families, Family};
+use lineway_wire::sip::locate::{self, Question};
 
 use crate::settings::DomainStrategy;
 
@@ -16,6 +20,7 @@ mod exchange;
 mod fixed;
 mod lookup;
 mod message;
+mod records;
 mod resolver;
 mod system;
 #[cfg(test)]
@@ -38,6 +43,32 @@ pub trait Names {
     /// No connection to any address of this name: the next lookup asks again, whatever is left of
     /// the answer's lifetime.
     fn distrust(&self, name: &str);
+
+    /// The SRV records of a name such as `_sip._udp.example.com`. Whoever knows addresses only has
+    /// none. Dropping the last future that asks the same ends the question.
+    fn servers(&self, _name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        ready(locate::Answer::Srv(vec![])).boxed_local()
+    }
+
+    /// The NAPTR records of a domain, likewise.
+    fn services(&self, _name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        ready(locate::Answer::Naptr(vec![])).boxed_local()
+    }
+
+    /// Answers one question of a search for the servers of a SIP domain (RFC 3263).
+    fn records(&self, question: &Question) -> LocalBoxFuture<'static, locate::Answer> {
+        let (Question::Address(name, _) | Question::Srv(name) | Question::Naptr(name)) = question;
+        let Ok(name) = std::str::from_utf8(name).map(Arc::from) else {
+            return ready(locate::Answer::Failed).boxed_local();
+        };
+        match question {
+            Question::Address(_, families) => {
+                records::addresses(self.lookup(&name, *families), *families).boxed_local()
+            }
+            Question::Srv(_) => self.servers(&name),
+            Question::Naptr(_) => self.services(&name),
+        }
+    }
 }
 
 /// Why a name has no answer.

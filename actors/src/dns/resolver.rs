@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{LocalBoxFuture, WeakShared};
+use futures_util::future::{LocalBoxFuture, WeakShared, ready};
 use lineway_wire::dial::{Families, Family};
+use lineway_wire::sip::locate;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::Cache;
 use super::exchange::Exchange;
 use super::lookup::{Part, Question};
+use super::records::{self, Kind, Records};
 use super::system::{Hosts, Servers, SystemFiles, Watched};
 use super::{Addresses, Answer, DnsError, Lookup, Names};
 use crate::settings::DnsSettings;
@@ -52,8 +54,8 @@ struct Inner {
     loopback: [Addresses; 2],
 }
 
-type Key = (Arc<str>, Family);
-type Asked = LocalBoxFuture<'static, Result<Addresses, DnsError>>;
+type Key = (Arc<str>, Kind);
+type Asked = LocalBoxFuture<'static, Result<Records, DnsError>>;
 
 /// What the files say.
 struct System {
@@ -104,26 +106,39 @@ impl Resolver {
     }
 
     fn part(&self, name: &Arc<str>, family: Family, now: Instant) -> Part {
-        match self.inner.known(name, family, now) {
-            Some(result) => Part::Ready(Answer { family, result }),
-            None => Part::Asking(family, self.question(name, family)),
+        match self.inner.known(name, family.into(), now) {
+            Some(result) => Part::Ready(Answer { family, result: result.map(Records::addresses) }),
+            None => Part::Asking(family, self.question(name, family.into())),
         }
     }
 
     /// The question that is on its way, or a fresh one.
-    fn question(&self, name: &Arc<str>, family: Family) -> Question {
-        let key = (Arc::clone(name), family);
+    fn question(&self, name: &Arc<str>, kind: Kind) -> Question {
+        let key = (Arc::clone(name), kind);
         let running = self.inner.asking.borrow().get(&key).cloned();
         if let Some(question) = running.and_then(|weak| weak.upgrade()) {
             return question;
         }
         let entry = AskingEntry { inner: Rc::clone(&self.inner), key: key.clone() };
         let question =
-            async move { entry.inner.ask(&entry.key.0, family).await }.boxed_local().shared();
+            async move { entry.inner.ask(&entry.key.0, kind).await }.boxed_local().shared();
         if let Some(weak) = question.downgrade() {
             self.inner.asking.borrow_mut().insert(key, weak);
         }
         question
+    }
+
+    /// The service records of a name.
+    fn service(&self, name: &Arc<str>, kind: Kind) -> LocalBoxFuture<'static, locate::Answer> {
+        let now = Instant::now();
+        self.inner.look_at_files(now);
+        match self.inner.known(name, kind, now) {
+            Some(result) => ready(records::answer(result, kind)).boxed_local(),
+            None => self
+                .question(name, kind)
+                .map(move |result| records::answer(result, kind))
+                .boxed_local(),
+        }
     }
 }
 
@@ -141,38 +156,58 @@ impl Names for Resolver {
         let now = Instant::now();
         self.inner.cache.borrow_mut().distrust(name, now);
     }
+
+    fn servers(&self, name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        self.service(name, Kind::Srv)
+    }
+
+    fn services(&self, name: &Arc<str>) -> LocalBoxFuture<'static, locate::Answer> {
+        self.service(name, Kind::Naptr)
+    }
 }
 
 impl Inner {
-    /// What needs no server.
-    fn known(
-        &self,
-        name: &str,
-        family: Family,
-        now: Instant,
-    ) -> Option<Result<Addresses, DnsError>> {
-        if name == "localhost" || name.ends_with(".localhost") {
-            return Some(Ok(self.loopback[family as usize].clone()));
+    /// What needs no server. A name of this host or of the `hosts` file has addresses and nothing
+    /// else, whatever service is asked for of it.
+    fn known(&self, name: &str, kind: Kind, now: Instant) -> Option<Result<Records, DnsError>> {
+        let known = match kind {
+            Kind::A => self.addresses(name, Family::V4),
+            Kind::Aaaa => self.addresses(name, Family::V6),
+            Kind::Srv | Kind::Naptr => self.addresses(host_of(name), Family::V4),
+        };
+        match known {
+            Some(addresses) if matches!(kind, Kind::A | Kind::Aaaa) => {
+                Some(Ok(Records::Addresses(addresses)))
+            }
+            Some(_) => Some(Ok(kind.nothing())),
+            None => self.cache.borrow().get(name, kind, now),
         }
-        if let Some(addresses) = self.system.borrow().hosts.get(name, family) {
-            return Some(Ok(addresses));
-        }
-        self.cache.borrow().get(name, family, now)
     }
 
-    async fn ask(&self, name: &Arc<str>, family: Family) -> Result<Addresses, DnsError> {
+    /// The addresses of a name of this host or of the `hosts` file.
+    fn addresses(&self, name: &str, family: Family) -> Option<Addresses> {
+        if name == "localhost" || name.ends_with(".localhost") {
+            return Some(self.loopback[family as usize].clone());
+        }
+        self.system.borrow().hosts.get(name, family)
+    }
+
+    async fn ask(&self, name: &Arc<str>, kind: Kind) -> Result<Records, DnsError> {
         let Ok(_slot) = self.slots.acquire().await else {
             return Err(DnsError::Failed); // never: the semaphore is not closed
         };
         let servers = Rc::clone(&self.system.borrow().servers);
         let exchange = Exchange { servers: &servers, timeout: self.timeout, first: &self.first };
-        let (result, ttl) = exchange.resolve(name, family).await;
+        let (result, ttl) = exchange.resolve(name, kind).await;
         let now = Instant::now();
         let mut cache = self.cache.borrow_mut();
         if result == Err(DnsError::NotFound) {
-            cache.put(name, family.other(), result.clone(), ttl, now);
+            for absent in Kind::ALL {
+                cache.put(name, absent, result.clone(), ttl, now);
+            }
+        } else {
+            cache.put(name, kind, result.clone(), ttl, now);
         }
-        cache.put(name, family, result.clone(), ttl, now);
         result
     }
 
@@ -193,6 +228,14 @@ impl Inner {
             self.cache.borrow_mut().clear();
         }
     }
+}
+
+/// The host that a service name such as `_sip._udp.pbx` is of.
+fn host_of(mut name: &str) -> &str {
+    while let Some((_, rest)) = name.split_once('.').filter(|_| name.starts_with('_')) {
+        name = rest;
+    }
+    name
 }
 
 /// A question's place among those on their way; it is free again when the question ends.
@@ -236,14 +279,14 @@ mod tests {
         let name = "dest.test".into();
         let (minute, now) = (Duration::from_secs(60), Instant::now());
         let mut cache = inner.cache.borrow_mut();
-        cache.put(&name, Family::V4, Ok([].into()), minute, now);
+        cache.put(&name, Kind::A, Ok(Kind::A.nothing()), minute, now);
         drop(cache);
         std::fs::write(&resolv_conf, "nameserver 192.0.2.22").unwrap();
         inner.look_at_files(now);
         assert_eq!(first(inner), "192.0.2.1:53", "looked at too often");
         inner.look_at_files(now + FILES_PERIOD);
         assert_eq!(first(inner), "192.0.2.22:53");
-        assert_eq!(inner.known(&name, Family::V4, now), None);
+        assert_eq!(inner.known(&name, Kind::A, now), None);
     }
 
     #[test]

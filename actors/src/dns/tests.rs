@@ -14,10 +14,12 @@ use tokio::net::UdpSocket;
 use self::stub::{Asked, Rec, Stub};
 use super::exchange::Exchange;
 use super::message::{self, OwnedName, Reply};
+use super::records::{Kind, Records};
 use super::system::Servers;
 use super::{Answer, DnsError, Names, Resolver, StaticNames, SystemFiles};
 use crate::settings::{DnsSettings, DomainStrategy};
 
+mod services;
 mod stub;
 
 const BOTH: Families = Families { first: Family::V4, both: true };
@@ -99,9 +101,9 @@ async fn case_t25_a_distrusted_name_is_asked_for_before_its_ttl_is_over() {
 
 #[tokio::test]
 async fn case_t25_nxdomain_ends_the_lookup_at_once_for_both_families() {
-    let stub = Stub::start(|asked| match asked.family {
-        Family::V4 => vec![asked.answer(Rcode::NXDOMAIN, &[Rec::Soa(900, 2)])],
-        Family::V6 => vec![],
+    let stub = Stub::start(|asked| match asked.kind {
+        Kind::A => vec![asked.answer(Rcode::NXDOMAIN, &[Rec::Soa(900, 2)])],
+        _ => vec![],
     })
     .await;
     let names = resolver(&[stub.address], PATIENT);
@@ -416,12 +418,13 @@ async fn tcp_t10_short_names_are_tried_in_the_search_list() {
     let first = Cell::new(0);
     let exchange =
         Exchange { servers: &servers, timeout: Duration::from_millis(PATIENT), first: &first };
-    let result = |known: super::exchange::Known| known.0.map(|list| list.to_vec());
-    let db = exchange.resolve("db", Family::V4).await;
+    let result =
+        |known: super::exchange::Known| known.0.map(|records| records.addresses().to_vec());
+    let db = exchange.resolve("db", Kind::A).await;
     assert_eq!(result(db), Ok(vec![v4(2)]));
-    let void = exchange.resolve("void", Family::V4).await;
+    let void = exchange.resolve("void", Kind::A).await;
     assert_eq!(result(void), Ok(vec![]), "one of its full names exists");
-    let none = exchange.resolve("none", Family::V4).await;
+    let none = exchange.resolve("none", Kind::A).await;
     assert_eq!(result(none), Err(DnsError::NotFound));
 }
 
@@ -475,13 +478,18 @@ fn dest() -> OwnedName {
     OwnedName::vec_from_str("dest.test").unwrap()
 }
 
+fn any_kind() -> impl Strategy<Value = Kind> {
+    proptest::sample::select(&Kind::ALL[..])
+}
+
 proptest! {
     #[test]
     fn tcp_t10_any_bytes_as_an_answer_are_read_without_a_panic(
-        bytes in proptest::collection::vec(any::<u8>(), 0..600)
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        kind in any_kind(),
     ) {
-        let question = message::question(&dest(), Family::V4, true).unwrap();
-        let _ = message::read(&question, &bytes, Family::V4);
+        let question = message::question(&dest(), kind, true).unwrap();
+        let _ = message::read(&question, &bytes, kind);
         // With the right id, flags and question in front the records are looked at.
         let mut answer = question.as_slice().to_vec();
         answer[2] |= 0x80;
@@ -489,22 +497,24 @@ proptest! {
         answer[9] = 9;
         answer.truncate(27);
         answer.extend(bytes);
-        prop_assert!(message::read(&question, &answer, Family::V4).is_some());
+        prop_assert!(message::read(&question, &answer, kind).is_some());
     }
 
     #[test]
     fn tcp_t10_a_changed_answer_is_read_without_a_panic_and_within_the_limits(
         changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12),
         cut in proptest::option::of(any::<usize>()),
-        family in prop_oneof![Just(Family::V4), Just(Family::V6)],
+        kind in any_kind(),
     ) {
-        let question = message::question(&dest(), family, true).unwrap();
-        let asked = Asked { name: "dest.test".into(), family, tcp: false, edns: true, message: question.clone() };
+        let question = message::question(&dest(), kind, true).unwrap();
+        let asked = Asked { name: "dest.test".into(), kind, tcp: false, edns: true, message: question.clone() };
         let mut bytes = asked.answer(Rcode::NOERROR, &[
             Rec::Alias("dest.test", 60, "a.dest.test"),
             Rec::Alias("a.dest.test", 60, "b.test"),
             Rec::Address("b.test", 60, v4(2)),
             Rec::Address("b.test", 60, v6()),
+            Rec::Srv("b.test", 60, (1, 2, 5060, "c.test")),
+            Rec::Naptr("b.test", 60, (1, 2, "s", "SIP+D2U", "_sip._udp.b.test")),
             Rec::Soa(60, 60),
         ]);
         for (place, value) in changes {
@@ -514,8 +524,18 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut % bytes.len());
         }
-        if let Some(Reply::Addresses(list, ttl)) = message::read(&question, &bytes, family) {
-            prop_assert!(list.len() <= 64 && list.iter().all(|ip| Family::of(ip) == family));
+        if let Some(Reply::Found(records, ttl)) = message::read(&question, &bytes, kind) {
+            prop_assert!(!records.is_empty());
+            match (records, kind) {
+                (Records::Addresses(list), Kind::A) => {
+                    prop_assert!(list.iter().all(|ip| ip.is_ipv4()));
+                }
+                (Records::Addresses(list), Kind::Aaaa) => {
+                    prop_assert!(list.iter().all(|ip| ip.is_ipv6()));
+                }
+                (Records::Srv(_), Kind::Srv) | (Records::Naptr(_), Kind::Naptr) => {}
+                (other, _) => prop_assert!(false, "asked for {kind:?}: {other:?}"),
+            }
             prop_assert!(ttl <= Duration::from_secs(i32::MAX as u64));
         }
     }

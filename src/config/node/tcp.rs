@@ -296,7 +296,7 @@ fn networks(table: &mut Table<'_>, name: &'static str) -> Vec<IpNet> {
 }
 
 /// An address or a network; bits of the host are cut off, v4-mapped ones become IPv4.
-fn network(text: &str) -> Option<IpNet> {
+pub(super) fn network(text: &str) -> Option<IpNet> {
     let net: IpNet = match text.parse::<IpAddr>() {
         Ok(ip) => ip.to_canonical().into(),
         Err(_) => text.parse().ok()?,

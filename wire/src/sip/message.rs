@@ -6,18 +6,33 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 mod address;
+mod cseq;
+mod index;
+mod length;
+mod lex;
+mod lines;
 mod method;
 mod name;
+mod params;
 mod uri;
 mod via;
 
+use index::{Entry, Index, StartAt};
+
 pub use address::{Addresses, NameAddr};
+pub use cseq::CSeq;
+pub use length::ContentLength;
+pub(super) use lex::is_token;
+pub use lex::unfold;
+pub use lines::call_id_of;
+pub(super) use lines::{content_length_of, is_start_line};
 pub use method::Method;
 pub use name::Name;
-pub use uri::{Params, Uri, UriError, host_ip};
+pub use params::Params;
+pub use uri::{Uri, UriError, host_ip};
 pub use via::{Via, Vias};
 
 /// What a message may have at most.
@@ -104,28 +119,24 @@ pub struct Header<'a> {
     pub value_at: Range<usize>,
 }
 
-/// The CSeq header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CSeq<'a> {
-    /// The sequence number.
-    pub number: u32,
-    /// The method.
-    pub method: Method<'a>,
-}
-
 /// A message: the bytes as they came, and where everything is in them. Cloning shares the bytes.
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Bytes,
+    index: Index,
 }
 
 impl Message {
-    /// Reads one whole message. Bytes behind its Content-Length belong to its body (contract 1.1).
+    /// Reads one whole message. Line ends in front of it are left out (7.5); bytes behind its
+    /// Content-Length belong to its body (contract 1.1).
     ///
     /// # Errors
     /// [`Malformed`]: it is to be dropped without an answer (R29, R144, R145).
-    pub fn parse(_bytes: Bytes, _limits: &Limits) -> Result<Self, Malformed> {
-        unimplemented!()
+    pub fn parse(mut bytes: Bytes, limits: &Limits) -> Result<Self, Malformed> {
+        let begin = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        bytes.advance(begin);
+        let index = Index::of(&bytes, limits)?;
+        Ok(Self { bytes, index })
     }
     /// The bytes as they came.
     pub const fn bytes(&self) -> &Bytes {
@@ -133,47 +144,90 @@ impl Message {
     }
     /// The first line.
     pub fn start(&self) -> Start<'_> {
-        unimplemented!()
+        match self.index.start {
+            StartAt::Request { method, uri } => Start::Request {
+                method: Method::of(method.of(&self.bytes)),
+                uri: uri.of(&self.bytes),
+            },
+            StartAt::Reply { code, reason } => {
+                Start::Reply { code, reason: reason.of(&self.bytes) }
+            }
+        }
     }
     /// True for a request.
-    pub fn is_request(&self) -> bool {
-        unimplemented!()
+    pub const fn is_request(&self) -> bool {
+        matches!(self.index.start, StartAt::Request { .. })
     }
     /// The method of a request; that of the CSeq for a reply.
     pub fn method(&self) -> Method<'_> {
-        unimplemented!()
+        match self.index.start {
+            StartAt::Request { method, .. } => Method::of(method.of(&self.bytes)),
+            StartAt::Reply { .. } => self.cseq().method,
+        }
     }
     /// Where the Request-URI stands; empty for a reply.
-    pub fn uri_at(&self) -> Range<usize> {
-        unimplemented!()
+    pub const fn uri_at(&self) -> Range<usize> {
+        match self.index.start {
+            StartAt::Request { uri, .. } => uri.range(),
+            StartAt::Reply { .. } => 0..0,
+        }
     }
     /// The status of a reply; 0 for a request.
-    pub fn status(&self) -> u16 {
-        unimplemented!()
+    pub const fn status(&self) -> u16 {
+        match self.index.start {
+            StartAt::Request { .. } => 0,
+            StartAt::Reply { code, .. } => code,
+        }
+    }
+    /// Where the first header begins, behind the start line.
+    pub fn headers_at(&self) -> usize {
+        self.index.entries.first().map_or(0, |entry| entry.line().start)
     }
     /// Every header in order.
     pub fn headers(&self) -> impl DoubleEndedIterator<Item = Header<'_>> + Clone {
-        std::iter::empty()
+        self.index.entries.iter().map(|entry| self.header(entry))
     }
     /// The headers of this name, in order.
-    pub fn all(&self, name: Name) -> impl Iterator<Item = Header<'_>> + Clone {
-        self.headers().filter(move |header| header.name == name)
+    pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = Header<'_>> + Clone {
+        let fits = move |entry: &&Entry| entry.name == name;
+        self.index.entries.iter().filter(fits).map(|entry| self.header(entry))
     }
     /// The first header of this name.
     pub fn first(&self, name: Name) -> Option<Header<'_>> {
         self.all(name).next()
     }
     /// The headers of a name as people write it: any case, compact or long.
-    pub fn named<'a>(&'a self, _name: &'a [u8]) -> impl Iterator<Item = Header<'a>> + Clone {
-        std::iter::empty()
+    pub fn named<'a>(
+        &'a self,
+        name: &'a [u8],
+    ) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
+        let known = Name::of(name);
+        let fits = move |entry: &&Entry| {
+            entry.name == known
+                && (known != Name::Other || self.bytes[entry.written()].eq_ignore_ascii_case(name))
+        };
+        self.index.entries.iter().filter(fits).map(|entry| self.header(entry))
+    }
+    fn header(&self, entry: &Entry) -> Header<'_> {
+        let value_at = entry.value();
+        Header {
+            name: entry.name,
+            written: &self.bytes[entry.written()],
+            value: &self.bytes[value_at.clone()],
+            line: entry.line(),
+            value_at,
+        }
+    }
+    fn line(&self, place: u16) -> Range<usize> {
+        self.index.entries[usize::from(place)].line()
     }
     /// Where the empty line behind the headers begins: what is appended goes there.
-    pub fn headers_end(&self) -> usize {
-        unimplemented!()
+    pub const fn headers_end(&self) -> usize {
+        self.index.headers_end as usize
     }
     /// Where the body begins.
-    pub fn body_at(&self) -> usize {
-        unimplemented!()
+    pub const fn body_at(&self) -> usize {
+        self.index.body_at as usize
     }
     /// The body: everything behind the empty line.
     pub fn body(&self) -> &[u8] {
@@ -181,50 +235,41 @@ impl Message {
     }
     /// The top Via.
     pub fn via(&self) -> Via<'_> {
-        unimplemented!()
+        let entry = &self.index.entries[usize::from(self.index.via_entry)];
+        let shares_line = (self.index.via.end as usize) < entry.value().end;
+        self.index.via.view(&self.bytes, entry.line(), shares_line)
     }
-    /// Every Via value in order, of all lines; broken ones are left out.
-    pub fn vias(&self) -> Vias<'_> {
-        unimplemented!()
+    /// Every Via value in order, of all lines, up to the first that can not be read: what stands
+    /// behind that is nobody's.
+    pub const fn vias(&self) -> Vias<'_> {
+        Vias::new(self)
     }
     /// The From.
     pub fn from(&self) -> NameAddr<'_> {
-        unimplemented!()
+        self.index.from.view(&self.bytes, self.line(self.index.from_entry), true)
     }
     /// The To.
     pub fn to(&self) -> NameAddr<'_> {
-        unimplemented!()
+        self.index.to.view(&self.bytes, self.line(self.index.to_entry), true)
     }
     /// The Call-ID.
     pub fn call_id(&self) -> &[u8] {
-        unimplemented!()
+        self.index.call_id.of(&self.bytes)
     }
     /// The CSeq.
     pub fn cseq(&self) -> CSeq<'_> {
-        unimplemented!()
+        self.index.cseq.view(&self.bytes)
     }
     /// Every address of all headers of this name (Contact, Route, Record-Route, Path).
-    pub fn addresses(&self, _name: Name) -> Addresses<'_> {
-        unimplemented!()
+    pub const fn addresses(&self, name: Name) -> Addresses<'_> {
+        Addresses::new(self, name)
     }
     /// What the Content-Length headers say together.
     pub fn content_length(&self) -> ContentLength {
-        unimplemented!()
+        self.all(Name::ContentLength)
+            .fold(ContentLength::Missing, |sum, header| sum.and(header.value))
     }
 }
 
-/// What the Content-Length headers of a message say (S-19).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentLength {
-    /// There is none.
-    Missing,
-    /// One number; several equal headers are one.
-    Bytes(u64),
-    /// Not a number, negative, above what a `u64` holds, or several that differ.
-    Bad,
-}
-
-/// The Call-ID of bytes that are not parsed yet, to find the call's owner (contract 2.16).
-pub fn call_id_of(_bytes: &[u8]) -> Option<&[u8]> {
-    unimplemented!()
-}
+#[cfg(test)]
+mod tests;

@@ -3,19 +3,22 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use domain::base::charstr::CharStr;
 use domain::base::iana::Rcode;
 use domain::base::{Message, MessageBuilder, Name, Rtype, Serial, Ttl};
-use domain::rdata::{A, Aaaa, Cname, Soa};
+use domain::rdata::{A, Aaaa, Cname, Naptr, Soa, Srv};
 use lineway_wire::dial::Family;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::{AbortHandle, spawn};
 
+use crate::dns::records::Kind;
+
 /// One question that arrived.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) name: String,
-    pub(super) family: Family,
+    pub(super) kind: Kind,
     pub(super) tcp: bool,
     pub(super) edns: bool,
     pub(super) message: Message<Vec<u8>>,
@@ -25,6 +28,10 @@ pub(super) struct Asked {
 pub(super) enum Rec<'a> {
     Address(&'a str, u32, IpAddr),
     Alias(&'a str, u32, &'a str),
+    /// Priority, weight, port, target.
+    Srv(&'a str, u32, (u16, u16, u16, &'a str)),
+    /// Order, preference, flags, services, replacement.
+    Naptr(&'a str, u32, (u16, u16, &'a str, &'a str, &'a str)),
     /// TTL and minimum, in the authority section.
     Soa(u32, u32),
 }
@@ -33,14 +40,16 @@ impl Asked {
     pub(super) fn read(bytes: &[u8], tcp: bool) -> Self {
         let message = Message::from_octets(bytes.to_vec()).unwrap();
         let question = message.sole_question().unwrap();
-        let family = match question.qtype() {
-            Rtype::A => Family::V4,
-            Rtype::AAAA => Family::V6,
+        let kind = match question.qtype() {
+            Rtype::A => Kind::A,
+            Rtype::AAAA => Kind::Aaaa,
+            Rtype::SRV => Kind::Srv,
+            Rtype::NAPTR => Kind::Naptr,
             other => panic!("asked for {other}"),
         };
         let name = question.qname().to_string();
         let edns = message.opt().is_some();
-        Self { name, family, tcp, edns, message }
+        Self { name, kind, tcp, edns, message }
     }
 
     /// The bytes of an answer.
@@ -57,6 +66,17 @@ impl Asked {
                 Rec::Alias(owner, ttl, target) => {
                     let target = Cname::new(name(target));
                     builder.push((name(owner), ttl, target)).unwrap();
+                }
+                Rec::Srv(owner, ttl, (priority, weight, port, target)) => {
+                    let srv = Srv::new(priority, weight, port, name(target));
+                    builder.push((name(owner), ttl, srv)).unwrap();
+                }
+                Rec::Naptr(owner, ttl, (order, preference, flags, services, replacement)) => {
+                    let [flags, services, regexp] = [flags, services, ""]
+                        .map(|text| CharStr::from_octets(text.as_bytes().to_vec()).unwrap());
+                    let to = name(replacement);
+                    let naptr = Naptr::new(order, preference, flags, services, regexp, to);
+                    builder.push((name(owner), ttl, naptr)).unwrap();
                 }
                 Rec::Soa(..) => {}
             }
@@ -77,7 +97,7 @@ impl Asked {
     /// The answer with one address of the family that was asked for, or none.
     pub(super) fn address(&self, ttl: u32, address: IpAddr) -> Vec<Vec<u8>> {
         let mut records = vec![];
-        if Family::of(&address) == self.family {
+        if Kind::from(Family::of(&address)) == self.kind {
             records.push(Rec::Address(&self.name, ttl, address));
         }
         vec![self.answer(Rcode::NOERROR, &records)]

@@ -363,7 +363,7 @@ fn case_m20_a_misspelt_setting_of_a_mux_names_the_right_one() {
     assert_eq!(
         wrong(&pair(FIXED, "mode = \"timer\"")),
         ["f.toml:11:1: node \"demux\", settings.mode: unknown setting of a MuxServer; it belongs \
-          to MuxClient"]
+          to MuxClient, SipRouter"]
     );
     let lines = wrong(&pair(FIXED, "").replace("\"MuxServer\"", "\"MuxSever\""));
     assert!(lines.len() == 1 && lines[0].contains("did you mean `MuxServer`?"), "{lines:?}");

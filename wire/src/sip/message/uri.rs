@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::Params;
+use super::via::{host_end, number};
+
 /// Why a text is no URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a URI")]
@@ -18,7 +21,7 @@ pub struct Uri<'a> {
     pub user: Option<&'a [u8]>,
     /// The password.
     pub password: Option<&'a [u8]>,
-    /// The host as written, IPv6 with its brackets; empty for tel.
+    /// The host as written, IPv6 with its brackets; empty for what is neither sip nor sips.
     pub host: &'a [u8],
     /// The port, where one is written.
     pub port: Option<u16>,
@@ -33,9 +36,75 @@ impl<'a> Uri<'a> {
     ///
     /// # Errors
     /// It has no scheme, no host (sip, sips), a bad port, or bytes that can not be in one.
-    pub fn parse(_text: &'a [u8]) -> Result<Self, UriError> {
-        unimplemented!()
+    pub fn parse(text: &'a [u8]) -> Result<Self, UriError> {
+        // What is above ASCII is let through: it does no harm to the parts.
+        let is_out = |byte: &u8| matches!(byte, 0..=0x20 | 0x7f | b'<' | b'>' | b'"');
+        let colon = memchr::memchr(b':', text).ok_or(UriError)?;
+        let (scheme, rest) = (&text[..colon], &text[colon + 1..]);
+        let is_scheme =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        let begins = scheme.first().is_some_and(u8::is_ascii_alphabetic);
+        if !begins || rest.is_empty() || !scheme.iter().all(is_scheme) || rest.iter().any(is_out) {
+            return Err(UriError);
+        }
+        let uri = Self {
+            text,
+            scheme,
+            user: None,
+            password: None,
+            host: b"",
+            port: None,
+            params: Params(b""),
+            headers: None,
+        };
+        if uri.is_sip() {
+            uri.with_sip(rest)
+        } else if uri.is_tel() {
+            uri.with_tel(rest)
+        } else {
+            Ok(uri)
+        }
     }
+
+    fn with_sip(mut self, rest: &'a [u8]) -> Result<Self, UriError> {
+        let mut at = 0;
+        if let Some(end) = memchr::memchr(b'@', rest) {
+            let (user, password) = match memchr::memchr(b':', &rest[..end]) {
+                Some(colon) => (&rest[..colon], Some(&rest[colon + 1..end])),
+                None => (&rest[..end], None),
+            };
+            if user.is_empty() {
+                return Err(UriError);
+            }
+            (self.user, self.password) = (Some(user), password);
+            at = end + 1;
+        }
+        let host_end = host_end(rest, at, rest.len()).ok_or(UriError)?;
+        self.host = &rest[at..host_end];
+        let mut rest = &rest[host_end..];
+        if let Some(port) = rest.strip_prefix(b":") {
+            let digits = port.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            self.port = Some(number(&port[..digits]).ok_or(UriError)?);
+            rest = &port[digits..];
+        }
+        if let Some(query) = memchr::memchr(b'?', rest) {
+            self.headers = Some(&rest[query + 1..]);
+            rest = &rest[..query];
+        }
+        match rest {
+            [] => Ok(self),
+            [b';', params @ ..] => Ok(Self { params: Params(params), ..self }),
+            _ => Err(UriError),
+        }
+    }
+
+    fn with_tel(mut self, rest: &'a [u8]) -> Result<Self, UriError> {
+        let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
+        self.user = Some(&rest[..end]);
+        self.params = Params(rest.get(end + 1..).unwrap_or_default());
+        if end == 0 { Err(UriError) } else { Ok(self) }
+    }
+
     /// True for sip and sips.
     pub fn is_sip(&self) -> bool {
         self.scheme.eq_ignore_ascii_case(b"sip") || self.is_sips()
@@ -50,26 +119,9 @@ impl<'a> Uri<'a> {
     }
 }
 
-/// Parameters such as `;lr;transport=tcp`: the text behind the first semicolon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Params<'a>(pub &'a [u8]);
-
-impl<'a> Params<'a> {
-    /// The value of a parameter (any case); `Some(None)` where it has none. Quotes are left out.
-    pub fn get(&self, _name: &[u8]) -> Option<Option<&'a [u8]>> {
-        unimplemented!()
-    }
-    /// True where it is there, with or without a value.
-    pub fn has(&self, name: &[u8]) -> bool {
-        self.get(name).is_some()
-    }
-    /// Each parameter with its value, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
-        std::iter::empty()
-    }
-}
-
 /// The address that a host is, with or without brackets; `None` for a name.
-pub fn host_ip(_host: &[u8]) -> Option<IpAddr> {
-    unimplemented!()
+pub fn host_ip(host: &[u8]) -> Option<IpAddr> {
+    let bare = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    let address: IpAddr = std::str::from_utf8(bare.unwrap_or(host)).ok()?.parse().ok()?;
+    (bare.is_none() || address.is_ipv6()).then_some(address)
 }

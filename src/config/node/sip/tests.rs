@@ -1,0 +1,217 @@
+use lineway_actors::settings::{
+    Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
+    UnmatchedCancel,
+};
+use lineway_actors::wire::sip::own::{Alias, Transport};
+
+use super::router::WITHOUT_EFFECT;
+use crate::config::{Config, LoadOptions, node, parse};
+
+fn read(listener: &str, router: &str, options: &LoadOptions) -> Result<Config, Vec<String>> {
+    let text = format!(
+        "[[node]]\nname = \"l\"\ntype = \"SipListener\"\nnext = \"r\"\n[node.settings]\n{listener}\n\
+         [[node]]\nname = \"r\"\ntype = \"SipRouter\"\n[node.settings]\n{router}\n"
+    );
+    parse(&text, "f.toml", options).map_err(|problems| problems.lines().collect())
+}
+
+const LISTENER: &str = "listen = [\"udp:127.0.0.1:5060\"]";
+const ROUTER: &str = "mode = \"stateless\"";
+
+fn listener(settings: &str) -> SipListenerSettings {
+    let config = read(settings, ROUTER, &LoadOptions::default()).expect(settings);
+    match config.plan.nodes.into_iter().next().map(|node| node.settings) {
+        Some(NodeSettings::SipListener(listener)) => listener,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn router(settings: &str) -> (SipRouterSettings, Vec<String>) {
+    let config = read(LISTENER, settings, &LoadOptions::default()).expect(settings);
+    match config.plan.nodes.into_iter().nth(1).map(|node| node.settings) {
+        Some(NodeSettings::SipRouter(router)) => ((*router).clone(), config.warnings),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wrong(settings: &str) -> Vec<String> {
+    read(LISTENER, settings, &LoadOptions::default()).expect_err(settings)
+}
+
+#[test]
+fn what_is_left_out_has_the_default_of_the_contract() {
+    let listener = listener(LISTENER);
+    assert_eq!((&listener.alias[..], &listener.advertise), (&[][..], &None));
+    assert_eq!(listener.tcp_idle_timeout.get(), 120_000);
+    assert_eq!(listener.max_message.get(), 65_535);
+    assert_eq!(listener.max_connections, 10_000);
+
+    let (router, warnings) = router(ROUTER);
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(router, SipRouterSettings::default());
+    assert_eq!((&*router.script.name, router.mode), ("(built-in)", SipMode::Stateless));
+    assert_eq!((router.script_time_limit.get(), router.resolve_timeout.get()), (50, 2000));
+    assert_eq!(router.script_memory.get(), 67_108_864);
+    assert_eq!((router.append_fromtag, router.dns_failover), (false, false));
+    assert_eq!((router.max_branches, router.max_htable_entries), (12, 100_000));
+
+    let later = &router.stateful;
+    assert_eq!((later.fr_timer.get(), later.fr_inv_timer.get()), (30_000, 120_000));
+    assert_eq!((later.retr_timer1.get(), later.retr_timer2.get()), (500, 4000));
+    assert_eq!(later.wt_timer.get(), 5000);
+    assert_eq!((later.max_inv_lifetime.get(), later.max_noninv_lifetime.get()), (180_000, 32_000));
+    assert_eq!((later.cancel_b_method, later.unmatched_cancel), (1, UnmatchedCancel::Relay));
+    assert_eq!((later.max_breadth, router.udp_mtu.get()), (0, 0));
+    assert_eq!((later.min_expires, later.max_expires, later.max_contacts), (60, 0, 0));
+    assert_eq!((later.max_transactions, later.max_bindings), (100_000, 1_000_000));
+    assert_eq!((&later.location, later.dispatcher_ping.get()), (&Location::Memory, 0));
+    assert_eq!((&later.users, &later.realm), (&None, &None));
+    assert!(![later.relay_503, later.prefer_real_replies, later.rfc6026].contains(&true));
+    assert!(![later.rfc4320, later.loop_detection, later.strict_answers].contains(&true));
+}
+
+#[test]
+fn own_names_have_a_host_and_may_have_port_and_transport() {
+    let alias = |text: &str| {
+        let mut listener = listener(&format!("{LISTENER}\nalias = [{text:?}]"));
+        listener.alias.pop().expect(text)
+    };
+    let is = |host: &'static str, port, transport| Alias { host: host.into(), port, transport };
+    assert_eq!(alias("Example.COM."), is("example.com", None, None));
+    assert_eq!(alias("example.com:5061"), is("example.com", Some(5061), None));
+    assert_eq!(alias("tcp:example.com"), is("example.com", None, Some(Transport::Tcp)));
+    assert_eq!(alias("udp:10.0.0.1:7"), is("10.0.0.1", Some(7), Some(Transport::Udp)));
+    assert_eq!(alias("2001:DB8::1"), is("[2001:db8::1]", None, None));
+    assert_eq!(alias("[2001:db8::1]:7"), is("[2001:db8::1]", Some(7), None));
+}
+
+#[test]
+fn what_others_are_told_is_the_address_or_what_is_advertised() {
+    let bound = ["127.0.0.1:5099".parse().unwrap(), "[::1]:5060".parse().unwrap()];
+    let listen = "listen = [\"udp:127.0.0.1:5060\", \"tcp:[::1]:5060\"]";
+    let told = |settings: &str| {
+        let own = listener(settings).own(&bound);
+        own.sockets.into_iter().map(|socket| (socket.host, socket.port)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(listen), [("127.0.0.1".into(), 5099), ("[::1]".into(), 5060)]);
+    let host = format!("{listen}\nadvertise = \"sip.example.com\"");
+    assert_eq!(told(&host), [("sip.example.com".into(), 5099), ("sip.example.com".into(), 5060)]);
+    let both = format!("{listen}\nadvertise = \"192.0.2.1:5070\"");
+    assert_eq!(told(&both), [("192.0.2.1".into(), 5070), ("192.0.2.1".into(), 5070)]);
+}
+
+#[test]
+fn port_0_needs_the_flag() {
+    let text = "listen = [\"udp:127.0.0.1:0\", \"udp:127.0.0.1:0\"]";
+    let refused = read(text, ROUTER, &LoadOptions::default()).expect_err(text);
+    assert!(refused[0].contains("--allow-port-zero"), "{refused:?}");
+    let options = LoadOptions { allow_port_zero: true, ..LoadOptions::default() };
+    read(text, ROUTER, &options).expect("two sockets on two free ports");
+}
+
+#[test]
+fn every_address_as_the_own_one_is_warned_about_unless_another_is_advertised() {
+    let every = "listen = [\"udp:0.0.0.0:5060\"]";
+    let warnings = |text: &str| {
+        let config = read(text, ROUTER, &LoadOptions::default()).expect(text);
+        config.warnings
+    };
+    let told = warnings(every);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("settings.listen") && told[0].contains("set advertise"), "{told:?}");
+    assert_eq!(warnings(&format!("{every}\nadvertise = \"192.0.2.1\"")), [""; 0]);
+}
+
+#[test]
+fn stateful_is_refused_with_the_reason_and_so_is_the_default_of_the_mode() {
+    for settings in ["", "mode = \"stateful\""] {
+        let told = wrong(settings);
+        assert_eq!(told.len(), 1, "{told:?}");
+        for part in ["settings.mode", "transactions come later", "mode = \"stateless\""] {
+            assert!(told[0].contains(part), "{part} in {}", told[0]);
+        }
+    }
+}
+
+#[test]
+fn a_script_of_ones_own_needs_no_mode() {
+    let script = "script = \"tests/config/scripts/routes.lua\"";
+    let (own, warnings) = router(script);
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(&*own.script.name, "tests/config/scripts/routes.lua");
+    assert!(own.script.text.starts_with(b"-- Sends everything on."));
+    let (_, warnings) = router(&format!("{script}\nmode = \"stateful\""));
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("settings.mode") && warnings[0].contains("built-in script"));
+}
+
+#[test]
+fn a_script_is_found_beside_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.toml");
+    let text = format!(
+        "[[node]]\nname = \"l\"\ntype = \"SipListener\"\nnext = \"r\"\nsettings = {{ {LISTENER} }}\n\
+         [[node]]\nname = \"r\"\ntype = \"SipRouter\"\nsettings = {{ script = \"r.lua\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let options = LoadOptions::default();
+    let load = || crate::config::load(Some(&file), &options).map(|loaded| loaded.config.plan);
+    let missing = load().unwrap_err().lines().next().unwrap();
+    assert!(missing.contains("r.lua can not be read"), "{missing}");
+    let script = folder.path().join("r.lua");
+    std::fs::write(&script, "function ksr_request_route() end").unwrap();
+    let first = load().unwrap();
+    assert_eq!(load().unwrap(), first);
+    std::fs::write(&script, "function ksr_request_route() KSR.x.exit() end").unwrap();
+    let second = load().unwrap();
+    assert_eq!(second.nodes[0], first.nodes[0]);
+    assert_ne!(second.nodes[1], first.nodes[1], "the text of the script is part of the node");
+}
+
+#[test]
+fn what_has_no_effect_is_said_and_still_arrives() {
+    for (setting, name) in [
+        ("fr-timer-ms = 1", "fr-timer-ms"),
+        ("location = \"redb:l.redb\"", "location"),
+        ("dispatcher = { 1 = [\"sip:192.0.2.1\"] }", "dispatcher"),
+        ("realm = \"example.com\"", "realm"),
+        ("users = \"tests/config/right/sip.toml\"", "users"),
+    ] {
+        let (_, warnings) = router(&format!("{ROUTER}\n{setting}"));
+        assert_eq!(warnings.len(), 1, "{setting}: {warnings:?}");
+        for part in [format!("settings.{name}"), "come".to_owned(), "no effect".to_owned()] {
+            assert!(warnings[0].contains(&part), "{part} in {}", warnings[0]);
+        }
+    }
+    let (read, _) = router(&format!(
+        "{ROUTER}\nretr-timer1-ms = 5000\nunmatched-cancel = \"drop\"\n\
+         max-expires = 60\nlocation = \"redb:l.redb\"\ndispatcher = {{ 7 = [\"sips:a.example\"] }}"
+    ));
+    let default = StatefulSettings::default();
+    assert_eq!(
+        read.stateful,
+        StatefulSettings {
+            retr_timer1: lineway_wire::units::Millis::new(5000),
+            // The default would be below the first interval.
+            retr_timer2: lineway_wire::units::Millis::new(5000),
+            unmatched_cancel: UnmatchedCancel::Drop,
+            max_expires: 60,
+            location: Location::Redb("l.redb".into()),
+            ..default
+        }
+    );
+    assert_eq!(read.dispatcher[&7], [std::sync::Arc::from("sips:a.example")]);
+}
+
+#[test]
+fn what_has_no_effect_is_a_setting() {
+    let all = node::setting_names();
+    let (_, names) = all.iter().find(|(kind, _)| *kind == "SipRouter").unwrap();
+    for (name, _) in WITHOUT_EFFECT {
+        assert!(names.contains(&name), "{name}");
+    }
+    let mut once = names.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), names.len(), "no name is asked for twice");
+}

@@ -1,0 +1,2 @@
+-- The second line is no Lua.
+function ksr_request_route(

@@ -1,0 +1,3 @@
+-- Nothing takes requests.
+function ksr_reply_route()
+end

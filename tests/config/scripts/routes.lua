@@ -1,0 +1,4 @@
+-- Sends everything on.
+function ksr_request_route()
+    KSR.forward()
+end
