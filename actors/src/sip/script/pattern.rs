@@ -87,9 +87,7 @@ impl<'a> Matcher<'a> {
             Some(Capture::Open(_)) => Err(Fault::new("unfinished capture")),
             Some(capture) => Ok(*capture),
             None if number == 1 => Ok(Capture::Text(whole.start, whole.end)),
-            None => {
-                Err(Fault::new(format!("invalid capture index %{number}")))
-            }
+            None => Err(Fault::new(format!("invalid capture index %{number}"))),
         }
     }
 
