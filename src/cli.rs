@@ -78,6 +78,8 @@ enum Load {
     Tcp(crate::load::tcp::Args),
     /// ZMP: requests or records to a ROUTER.
     Zmp(crate::load::zmp::Args),
+    /// SIP: calls through a proxy, or OPTIONS.
+    Sip(crate::load::sip::Args),
 }
 
 /// Which configuration.
@@ -148,6 +150,7 @@ pub fn main() -> ExitCode {
         Some(Command::Serve(args)) => finish(sockets::serve(&args)),
         Some(Command::Load { kind: Load::Tcp(args) }) => finish(crate::load::tcp::run(&args)),
         Some(Command::Load { kind: Load::Zmp(args) }) => finish(crate::load::zmp::run(&args)),
+        Some(Command::Load { kind: Load::Sip(args) }) => finish(crate::load::sip::run(&args)),
         Some(Command::Completions { shell }) => completions(shell),
         Some(Command::Man { command }) => manual(command.as_deref()),
     }

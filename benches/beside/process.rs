@@ -57,6 +57,11 @@ impl Process {
         cpu_seconds_of(self.child.id())
     }
 
+    /// Seconds of CPU of the process and of all that it started and that still run.
+    pub(crate) fn tree_cpu_seconds(&self) -> anyhow::Result<f64> {
+        tree_cpu_seconds_of(self.child.id())
+    }
+
     /// Resident bytes, by walking the pages: `VmRSS` is a sum of batched counters, wrong by up to some hundred KiB.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<f64> {
         let rollup = self.proc("smaps_rollup")?;
@@ -82,6 +87,15 @@ pub(crate) fn cpu_seconds_of(pid: u32) -> anyhow::Result<f64> {
     let ticks: Option<f64> =
         fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<f64>().ok()).sum();
     Ok(ticks.context("/proc/PID/stat is not as expected")? / TICKS)
+}
+
+fn tree_cpu_seconds_of(pid: u32) -> anyhow::Result<f64> {
+    let children = proc(pid, &format!("task/{pid}/children"))?;
+    let mut sum = cpu_seconds_of(pid)?;
+    for child in children.split_whitespace() {
+        sum += tree_cpu_seconds_of(child.parse()?)?;
+    }
+    Ok(sum)
 }
 
 fn proc(pid: u32, file: &str) -> anyhow::Result<String> {

@@ -2,6 +2,7 @@
 //! configuration, so that what it measures of another program is as true as what it measures of this one.
 
 pub mod histogram;
+pub mod sip;
 pub mod table;
 pub mod tcp;
 pub mod zmp;

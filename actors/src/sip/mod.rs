@@ -6,7 +6,12 @@
 //! that received it hands it over through the owner's [`Ring`](ring::Ring).
 
 pub mod back;
+pub mod htable;
+pub mod permissions;
+pub mod pike;
 pub mod ring;
+pub mod router;
 pub mod script;
 pub mod shared;
+pub mod site;
 pub mod transport;

@@ -7,11 +7,18 @@ use std::sync::Arc;
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
 
+use super::htable::Tables;
+use super::pike::Pike;
 use crate::settings::SipRouterSettings;
 
-/// Shared by all workers: htables, pike, address lists. Any thread, short locks.
+/// Shared by all workers, and kept by a reload. Any thread, short locks.
 #[derive(Debug, Default)]
-pub struct SipShared {}
+pub struct SipShared {
+    /// `KSR.htable`, `$sht`.
+    pub tables: Tables,
+    /// `KSR.pike`.
+    pub pike: Pike,
+}
 
 /// What the functions of a script reach on one worker.
 pub struct ScriptEnv {

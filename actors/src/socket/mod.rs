@@ -50,3 +50,4 @@ pub use router::{Received, Router};
 pub use shared::Shared;
 pub use total::{Reader, Total};
 pub use transport::{Arrived, Listening, Stream, dial};
+pub(crate) use wait::come_again;

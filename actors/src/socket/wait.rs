@@ -259,7 +259,7 @@ pub(super) fn now() -> Instant {
 
 /// Has the task polled again, but not before the runtime has looked at its sockets and timers: it
 /// runs up to 61 tasks between two looks, which would be as many turns of whoever is always busy.
-pub(super) fn come_again(cx: &mut Context<'_>) {
+pub(crate) fn come_again(cx: &mut Context<'_>) {
     let again = std::pin::pin!(tokio::task::yield_now());
     let pending = again.poll(cx);
     debug_assert!(pending.is_pending(), "it yields once");

@@ -5,6 +5,7 @@
 //! all of that in common with their INVITE, so that they get its branch (RFC 3261 16.11).
 
 use md5::{Digest, Md5};
+use smallvec::SmallVec;
 
 use super::draft::Draft;
 use super::message::{Message, Method};
@@ -12,16 +13,18 @@ use super::message::{Message, Method};
 /// The magic cookie (RFC 3261 8.1.1.7).
 pub const COOKIE: &[u8] = b"z9hG4bK";
 
-/// Writes the branch of a request (R2, R3, R20, R22, R24).
-pub fn write(draft: &Draft, index: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(COOKIE);
-    write_reversed_hex(u32::from(hash(&draft.message)), out);
-    out.push(b'.');
+/// The branch of a request (R2, R3, R20, R22, R24).
+pub fn of(draft: &Draft, index: u32) -> SmallVec<[u8; 56]> {
+    let mut branch = SmallVec::from_slice(COOKIE);
+    branch.extend_from_slice(&reversed_hex(hash(&draft.message).into()));
+    branch.push(b'.');
     for byte in md5(draft) {
-        out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        branch.push(DIGITS[usize::from(byte >> 4)]);
+        branch.push(DIGITS[usize::from(byte & 15)]);
     }
-    out.push(b'.');
-    write_reversed_hex(index, out);
+    branch.push(b'.');
+    branch.extend_from_slice(&reversed_hex(index));
+    branch
 }
 
 /// The hash of Call-ID and `CSeq` number, the same for all messages of a transaction.
@@ -54,13 +57,14 @@ fn md5(draft: &Draft) -> [u8; 16] {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Writes a number in hexadecimal, least significant digit first, without padding.
-pub fn write_reversed_hex(mut number: u32, out: &mut Vec<u8>) {
+/// A number in hexadecimal, least significant digit first, without padding.
+pub fn reversed_hex(mut number: u32) -> SmallVec<[u8; 8]> {
+    let mut text = SmallVec::new();
     loop {
-        out.push(DIGITS[(number & 15) as usize]);
+        text.push(DIGITS[(number & 15) as usize]);
         number >>= 4;
         if number == 0 {
-            break;
+            return text;
         }
     }
 }

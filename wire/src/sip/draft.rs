@@ -77,8 +77,10 @@ pub struct Draft {
     pub route_params: Option<Bytes>,
     /// Record-Route was added.
     pub record_routed: bool,
-    /// Where a later `add_rr_param` goes in those lines.
-    pub rr_tails: Option<[LumpId; 2]>,
+    /// Those lines among the edits, for a later `add_rr_param`; `true`: with the tag of From.
+    pub rr_lines: Option<(LumpId, bool)>,
+    /// Max-Forwards was added.
+    pub maxfwd_added: bool,
     /// What went wrong last.
     pub failure: Option<Failure>,
 }
@@ -107,7 +109,8 @@ impl Draft {
             rr_params: Vec::new(),
             route_params: None,
             record_routed: false,
-            rr_tails: None,
+            rr_lines: None,
+            maxfwd_added: false,
             failure: None,
         }
     }
@@ -136,6 +139,7 @@ impl Draft {
         self.message = message;
         self.uri = None;
         self.lumps = Lumps::default();
-        self.rr_tails = None;
+        self.rr_lines = None;
+        self.maxfwd_added = false;
     }
 }

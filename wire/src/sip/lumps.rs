@@ -57,6 +57,8 @@ pub enum Insert {
     /// The rest of this chain only if the receiving socket differs from the sending one in address,
     /// port or transport.
     IfSocketsDiffer,
+    /// The rest of this chain only if they are the same.
+    IfSocketsSame,
 }
 
 impl Insert {
@@ -181,6 +183,11 @@ impl Lumps {
         let Some(place) = self.places.get(lump.0 as usize) else { return };
         let head = self.chain(place.after, chain);
         self.places[lump.0 as usize].after = head;
+    }
+    /// Takes away all that was put in front of a lump and behind it.
+    pub fn clear(&mut self, lump: LumpId) {
+        let Some(place) = self.places.get_mut(lump.0 as usize) else { return };
+        (place.before, place.after) = (NONE, NONE);
     }
     /// Puts bytes at an offset, behind earlier ones: a line between two others. They stay whatever
     /// happens to the lines around.
@@ -331,7 +338,7 @@ impl Lumps {
         for insert in chain {
             self.bytes += match &insert {
                 Insert::Bytes(text) => text.len(),
-                Insert::Marker(_) | Insert::IfSocketsDiffer => 0,
+                Insert::Marker(_) | Insert::IfSocketsDiffer | Insert::IfSocketsSame => 0,
             };
             self.inserts.push(insert);
         }

@@ -15,6 +15,7 @@ pub mod message;
 pub mod nat;
 pub mod own;
 pub mod reply;
+pub mod rewrite;
 pub mod rr;
 pub mod sanity;
 pub mod siputils;

@@ -165,7 +165,10 @@ impl Core {
                     let draft = &mut context.draft;
                     if code.is_some() || reason.is_some() {
                         let code = code.unwrap_or_else(|| draft.message.status());
-                        let own = || Bytes::copy_from_slice(draft.message.reason());
+                        let own = || match draft.message.start() {
+                            Start::Reply { reason, .. } => Bytes::copy_from_slice(reason),
+                            Start::Request { .. } => Bytes::new(),
+                        };
                         draft.status = Some((code, reason.clone().unwrap_or_else(own)));
                     }
                     match self.generation.sending.reply(draft) {

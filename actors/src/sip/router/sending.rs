@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, join_all};
 use lineway_wire::sip::draft::{Draft, Failure};
 use lineway_wire::sip::hop::{self, Hop, HopHost};
-use lineway_wire::sip::locate::{Answer, Destination, Locate, LocateOptions, Progress};
-use lineway_wire::sip::message::Method;
+use lineway_wire::sip::locate::{Destination, Locate, LocateOptions, Progress, UNRESOLVABLE};
 use lineway_wire::sip::own::{Own, Socket, Transport};
 use lineway_wire::sip::reply::{self, ReplyDrop, ReplyHop, ReplyTo};
 use lineway_wire::sip::{branch, forward};
@@ -20,9 +20,6 @@ use crate::settings::SipRouterSettings;
 use crate::sip::back::{SendError, Way};
 use crate::sip::transport::{Sent, Transports};
 use crate::worker::Worker;
-
-/// What a next hop without an address is answered with (R102).
-const UNRESOLVABLE: Failure = Failure { code: 478, reason: "Unresolvable destination" };
 
 /// What a next hop that can not be reached is answered with (R154).
 const UNREACHABLE: Failure =
@@ -51,6 +48,8 @@ pub(super) struct Sending {
     pub(super) transports: Rc<Transports>,
     pub(super) metrics: Arc<SipRouterMetrics>,
     pub(super) settings: Arc<SipRouterSettings>,
+    /// What the own sockets can send to.
+    pub(super) locating: LocateOptions,
 }
 
 impl Sending {
@@ -59,7 +58,7 @@ impl Sending {
         let found = hop::next_hop(draft, explicit).and_then(|hop| {
             // An address needs no choice.
             let named = matches!(hop.host, HopHost::Name(_));
-            Locate::new(hop, self.options(), if named { seed(draft) } else { 0 })
+            Locate::new(hop, self.locating, if named { seed(draft) } else { 0 })
         });
         match found {
             Err(failure) => {
@@ -67,34 +66,50 @@ impl Sending {
                 Outcome::Now(Err(failure))
             }
             Ok((_, Progress::Found(destinations))) => self.try_each(draft, destinations.into()),
-            Ok((locate, progress)) => {
-                let (this, draft) = (Rc::clone(self), draft.clone());
-                Outcome::Later(Box::pin(async move {
-                    let destinations = this.locate(locate, progress).await?;
-                    match this.try_each(&draft, destinations.into()) {
-                        Outcome::Now(result) => result,
-                        Outcome::Later(sent) => sent.await,
-                    }
-                }))
+            Ok((locate, progress)) => Outcome::Later(
+                Rc::clone(self).search(draft.clone(), locate, progress).boxed_local(),
+            ),
+        }
+    }
+
+    /// Looks for addresses, and tries them as they are found.
+    async fn search(
+        self: Rc<Self>,
+        draft: Draft,
+        mut locate: Locate,
+        mut progress: Progress,
+    ) -> Result<(), Failure> {
+        loop {
+            let destinations = self.found(&mut locate, progress).await?;
+            let failure = match self.try_each(&draft, destinations.into()) {
+                Outcome::Now(result) => result,
+                Outcome::Later(sent) => sent.await,
+            };
+            match failure {
+                Err(failure) if self.settings.dns_failover => {
+                    progress = locate.more().map_err(|_| failure)?;
+                }
+                result => return result,
             }
         }
     }
 
-    /// Tries the addresses in turn until the request has left by one.
+    /// Tries addresses in turn until the request has left by one; without `dns-failover` only the
+    /// first.
     fn try_each(self: &Rc<Self>, draft: &Draft, mut to: VecDeque<Destination>) -> Outcome {
+        if !self.settings.dns_failover {
+            to.truncate(1);
+        }
         while let Some(destination) = to.pop_front() {
             match self.try_one(draft, destination) {
-                Ok(Sent::Done) => return Outcome::Now(Ok(self.forwarded(draft))),
-                Ok(Sent::Failed(error)) => self.metrics.send_error(error),
-                Ok(Sent::Later(sent)) => {
+                Sent::Done => return Outcome::Now(Ok(self.forwarded(draft))),
+                Sent::Failed(error) => self.metrics.send_error(error),
+                Sent::Later(sent) => {
                     let (this, draft) = (Rc::clone(self), draft.clone());
                     return Outcome::Later(Box::pin(async move {
                         match sent.await {
                             Ok(()) => return Ok(this.forwarded(&draft)),
                             Err(error) => this.metrics.send_error(error),
-                        }
-                        if !this.settings.dns_failover {
-                            return Err(UNREACHABLE);
                         }
                         match this.try_each(&draft, to) {
                             Outcome::Now(result) => result,
@@ -102,29 +117,27 @@ impl Sending {
                         }
                     }));
                 }
-                Err(NoSocket) => self.metrics.send_error(SendError::NoSocket),
-            }
-            if !self.settings.dns_failover {
-                break;
             }
         }
         Outcome::Now(Err(UNREACHABLE))
     }
 
-    fn try_one(self: &Rc<Self>, draft: &Draft, to: Destination) -> Result<Sent, NoSocket> {
-        let socket = self.socket(draft, to.transport, to.address.ip())?;
+    fn try_one(self: &Rc<Self>, draft: &Draft, to: Destination) -> Sent {
+        let Some(socket) = self.socket(draft, to.transport, to.address.ip()) else {
+            return Sent::Failed(SendError::NoSocket);
+        };
         let bytes = self.written(draft, socket);
         let mtu = self.settings.udp_mtu.get();
         if to.transport == Transport::Udp
             && mtu > 0
             && bytes.len() as u64 > mtu
-            && let Ok(stream) = self.socket(draft, Transport::Tcp, to.address.ip())
+            && let Some(stream) = self.socket(draft, Transport::Tcp, to.address.ip())
         {
             // RFC 3261 18.1.1: what is near the path's limit goes over a transport that cuts it.
             let bytes = self.written(draft, stream);
-            return Ok(self.transports.send(&way(stream, to.address), bytes));
+            return self.transports.send(&way(stream, to.address), bytes);
         }
-        Ok(self.transports.send(&way(socket, to.address), bytes))
+        self.transports.send(&way(socket, to.address), bytes)
     }
 
     fn written(&self, draft: &Draft, socket: &Socket) -> Bytes {
@@ -134,37 +147,23 @@ impl Sending {
     }
 
     /// The socket that a request leaves by: the forced one, else the first that fits.
-    fn socket(
-        &self,
-        draft: &Draft,
-        transport: Transport,
-        to: IpAddr,
-    ) -> Result<&Socket, NoSocket> {
+    fn socket(&self, draft: &Draft, transport: Transport, to: IpAddr) -> Option<&Socket> {
         let forced = draft.force_socket.and_then(|id| self.own.socket(id));
         let fits = |socket: &&Socket| {
             socket.transport == transport && socket.address.is_ipv4() == to.is_ipv4()
         };
-        forced.filter(fits).or_else(|| self.own.first(transport, to)).ok_or(NoSocket)
+        forced.filter(fits).or_else(|| self.own.first(transport, to))
     }
 
     fn forwarded(&self, draft: &Draft) {
         self.metrics.forwarded(draft.message.method());
     }
 
-    fn options(&self) -> LocateOptions {
-        let has = |fits: fn(&Socket) -> bool| self.own.sockets.iter().any(fits);
-        LocateOptions {
-            naptr: true,
-            ipv4: has(|socket| socket.address.is_ipv4()),
-            ipv6: has(|socket| socket.address.is_ipv6()),
-            tcp: has(|socket| socket.transport == Transport::Tcp),
-        }
-    }
-
-    /// Asks what a search wants to know, until it is over or `resolve-timeout-ms` is.
-    async fn locate(
+    /// Asks what a search wants to know, until it has found something or `resolve-timeout-ms` is
+    /// over.
+    async fn found(
         &self,
-        mut locate: Locate,
+        locate: &mut Locate,
         mut progress: Progress,
     ) -> Result<Vec<Destination>, Failure> {
         let search = async {
@@ -174,9 +173,8 @@ impl Sending {
                     Progress::Ask(questions) => questions,
                 };
                 let names = Rc::clone(&self.worker.names.borrow());
-                let answers: Vec<Answer> =
-                    join_all(questions.iter().map(|question| names.records(question))).await;
-                progress = locate.answer(answers)?;
+                let answers = questions.iter().map(|question| names.records(question));
+                progress = locate.answer(join_all(answers).await)?;
             }
         };
         let limit = self.settings.resolve_timeout.duration();
@@ -189,7 +187,7 @@ impl Sending {
 
     /// Sends a reply on without state (contract 1.6).
     pub(super) fn reply(self: &Rc<Self>, draft: &Draft) -> ReplyOutcome {
-        let hop = match reply::next_hop(draft, &self.own) {
+        let hop = match reply::next_hop(draft) {
             Ok(hop) => hop,
             Err(why) => return ReplyOutcome::Now(Err(why)),
         };
@@ -212,31 +210,44 @@ impl Sending {
             }
             ReplyTo::Name(name, port) => (name.clone(), *port),
         };
-        let (this, draft) = (Rc::clone(self), draft.clone());
-        ReplyOutcome::Later(Box::pin(async move {
-            let wanted =
-                Hop { host: HopHost::Name(name), port, transport: Some(hop.transport) };
-            let Ok((locate, progress)) = Locate::new(wanted, this.options(), 0) else {
-                return this.metrics.unresolved.inc();
-            };
-            let Ok(found) = this.locate(locate, progress).await else { return };
-            // RFC 3263 5: each in turn, until one takes it.
+        let wanted = Hop { host: HopHost::Name(name), port, transport: Some(hop.transport) };
+        let Ok((locate, progress)) = Locate::new(wanted, self.locating, 0) else {
+            return ReplyOutcome::Now(Err(ReplyDrop::BadVia));
+        };
+        let search = Rc::clone(self).search_back(draft.clone(), hop, locate, progress);
+        ReplyOutcome::Later(search.boxed_local())
+    }
+
+    /// RFC 3263 5: the servers of a sent-by, each in turn until one takes the reply.
+    async fn search_back(
+        self: Rc<Self>,
+        draft: Draft,
+        hop: ReplyHop,
+        mut locate: Locate,
+        mut progress: Progress,
+    ) {
+        loop {
+            let Ok(found) = self.found(&mut locate, progress).await else { return };
             for to in found {
-                let sent = match this.reply_to(&draft, &hop, to) {
+                let sent = match self.reply_to(&draft, &hop, to) {
                     Sent::Done => Ok(()),
                     Sent::Failed(error) => Err(error),
                     Sent::Later(sent) => sent.await,
                 };
                 match sent {
-                    Ok(()) => return this.reply_left(&draft),
-                    Err(error) => this.metrics.send_error(error),
+                    Ok(()) => return self.reply_left(&draft),
+                    Err(error) => self.metrics.send_error(error),
                 }
             }
-        }))
+            match locate.more() {
+                Ok(more) => progress = more,
+                Err(_) => return,
+            }
+        }
     }
 
     fn reply_to(self: &Rc<Self>, draft: &Draft, hop: &ReplyHop, to: Destination) -> Sent {
-        let Ok(socket) = self.socket(draft, to.transport, to.address.ip()) else {
+        let Some(socket) = self.socket(draft, to.transport, to.address.ip()) else {
             return Sent::Failed(SendError::NoSocket);
         };
         let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
@@ -255,9 +266,6 @@ impl Sending {
     }
 }
 
-/// Nothing that a message could leave by.
-struct NoSocket;
-
 fn way(socket: &Socket, to: std::net::SocketAddr) -> Way {
     Way {
         socket: socket.id,
@@ -272,14 +280,7 @@ fn way(socket: &Socket, to: std::net::SocketAddr) -> Way {
 /// The same for each copy of a request, its CANCEL and the ACK of its failure: they go where the
 /// request went (RFC 3263 4.3).
 fn seed(draft: &Draft) -> u64 {
-    let mut out = Vec::with_capacity(64);
-    branch::write(&draft.message, 0, &mut out);
-    out.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+    branch::of(draft, 0).iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-/// Whether a method has a final reply.
-pub(super) const fn is_answered(method: Method<'_>) -> bool {
-    !matches!(method, Method::Ack)
 }

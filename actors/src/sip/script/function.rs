@@ -20,6 +20,8 @@ pub struct Function {
     pub name: &'static str,
     /// What it takes; at most [`MAX_ARGS`].
     pub takes: &'static [Kind],
+    /// What it gives.
+    pub gives: Gives,
     /// What it does.
     pub run: Run,
 }
@@ -34,6 +36,19 @@ pub enum Kind {
     Str,
     /// `int`: an integer, or a float that is one.
     Int,
+}
+
+/// The kind of what a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// Nothing.
+    None,
+    /// A Lua boolean.
+    Bool,
+    /// An integer: 1 or more for success, less than 0 for failure.
+    Int,
+    /// A string, an integer or nil.
+    Value,
 }
 
 /// What a function gives, or why it did not.

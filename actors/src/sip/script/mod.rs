@@ -114,6 +114,8 @@ pub struct Context {
     pub dropped: bool,
     /// The reply was sent on by the script itself (`sl_forward_reply`).
     pub forwarded: bool,
+    /// Variables of the script.
+    pub vars: kemi::Vars,
 }
 
 impl Context {
@@ -127,6 +129,7 @@ impl Context {
             answered: false,
             dropped: false,
             forwarded: false,
+            vars: kemi::Vars::new(),
         }
     }
 }

@@ -1,13 +1,11 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::{hash, read_reversed_hex, reversed_hex};
 use crate::sip::draft::Draft;
 use crate::sip::kit;
 
 fn branch(draft: &Draft, index: u32) -> String {
-    let mut out = Vec::new();
-    write(draft, index, &mut out);
-    String::from_utf8(out).expect("text")
+    String::from_utf8(super::of(draft, index).to_vec()).expect("text")
 }
 
 fn of(text: &kit::Text) -> String {
@@ -90,11 +88,7 @@ fn the_number_of_a_cseq_counts_not_its_text() {
 
 #[test]
 fn reversed_hex_as_written() {
-    let written = |number| {
-        let mut out = Vec::new();
-        write_reversed_hex(number, &mut out);
-        String::from_utf8(out).expect("text")
-    };
+    let written = |number| String::from_utf8(reversed_hex(number).to_vec()).expect("text");
     assert_eq!(written(0), "0");
     assert_eq!(written(0x1a), "a1");
     assert_eq!(written(u32::MAX), "ffffffff");
@@ -107,8 +101,6 @@ fn reversed_hex_as_written() {
 proptest! {
     #[test]
     fn reversed_hex_comes_back(number: u32) {
-        let mut out = Vec::new();
-        write_reversed_hex(number, &mut out);
-        prop_assert_eq!(read_reversed_hex(&out), Some(number));
+        prop_assert_eq!(read_reversed_hex(&reversed_hex(number)), Some(number));
     }
 }

@@ -77,16 +77,16 @@ fn resolve(chain: &[Insert], ends: Ends<'_>, mut put: impl FnMut(&[u8])) {
         match insert {
             Insert::Bytes(bytes) => put(bytes),
             Insert::Marker(marker) => mark(*marker, ends, &mut put),
-            Insert::IfSocketsDiffer => {
-                let (received, sending) = (ends.received, ends.sending);
-                let same =
-                    (received.transport, received.address) == (sending.transport, sending.address);
-                if same {
-                    return;
-                }
-            }
+            Insert::IfSocketsDiffer if are_same(ends) => return,
+            Insert::IfSocketsSame if !are_same(ends) => return,
+            Insert::IfSocketsDiffer | Insert::IfSocketsSame => {}
         }
     }
+}
+
+fn are_same(ends: Ends<'_>) -> bool {
+    let (received, sending) = (ends.received, ends.sending);
+    (received.transport, received.address) == (sending.transport, sending.address)
 }
 
 fn mark(marker: Marker, ends: Ends<'_>, put: &mut impl FnMut(&[u8])) {

@@ -1,0 +1,7 @@
+//! A router on one worker, with phones on sockets of the loopback.
+
+mod kit;
+mod order;
+mod reload;
+mod replies;
+mod requests;

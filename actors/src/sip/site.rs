@@ -1,0 +1,56 @@
+//! What the workers of one SIP chain share.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use super::ring::{RingLimits, Rings};
+use super::shared::SipShared;
+use super::transport::Connections;
+use crate::metrics::{NodeMetrics, SipListenerMetrics, SipRouterMetrics};
+use crate::settings::SipListenerSettings;
+
+/// What all workers of one chain from a `SipListener` to a `SipRouter` share.
+pub struct SipSite {
+    /// The inbox of each worker.
+    pub rings: Arc<Rings>,
+    /// The TCP connections of the node, whichever worker has them.
+    pub connections: Arc<Connections>,
+    /// What the scripts of all workers share.
+    pub shared: Arc<SipShared>,
+    /// What the listener counts, as any node.
+    pub listener_metrics: Arc<NodeMetrics>,
+    /// What it counts as a `SipListener`.
+    pub transport_metrics: Arc<SipListenerMetrics>,
+    /// What the router counts.
+    pub router_metrics: Arc<SipRouterMetrics>,
+}
+
+impl SipSite {
+    /// What so many workers share; `None` where these are not the metrics of a `SipListener` and of
+    /// a `SipRouter`.
+    pub fn new(
+        workers: u16,
+        settings: &SipListenerSettings,
+        listener: &Arc<NodeMetrics>,
+        router: &NodeMetrics,
+    ) -> Option<Arc<Self>> {
+        let random = RandomState::new();
+        let first = random.hash_one(0) as u32;
+        Some(Arc::new(Self {
+            rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
+            connections: Arc::new(Connections::new(settings.max_connections, first)),
+            shared: Arc::default(),
+            listener_metrics: Arc::clone(listener),
+            transport_metrics: Arc::clone(listener.sip_listener()?),
+            router_metrics: Arc::clone(router.sip_router()?),
+        }))
+    }
+}
+
+impl std::fmt::Debug for SipSite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SipSite")
+            .field("listener", self.listener_metrics.name())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,211 @@
+//! SIP beside Kamailio, in one run: `cargo bench --bench sip`; see `docs/performance.md`.
+//!
+//! `SIPp` plays the phones. Both proxies have the same dial plan, Kamailio in its own language, and
+//! two workers for datagrams. CPU is that of all processes of a proxy.
+
+#[allow(dead_code, unused_imports, reason = "each bench uses a part of it")]
+#[path = "../beside/mod.rs"]
+mod beside;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{Parser, ValueEnum};
+
+use beside::{Must, Process, Ready, Row, Sampling, in_turn};
+
+const PLAN: &str = include_str!("plan.lua");
+const KAMAILIO: &str = include_str!("kamailio.cfg");
+const OPTIONS: &str = include_str!("options.xml");
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo bench --bench sip --")]
+struct Args {
+    /// What to measure [default: all]
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+    #[command(flatten)]
+    sampling: Sampling,
+    /// Calls each second
+    #[arg(long, default_value_t = 300)]
+    calls: u32,
+    /// OPTIONS each second
+    #[arg(long, default_value_t = 2000)]
+    options: u32,
+    /// Kamailio's program
+    #[arg(long, default_value = "kamailio")]
+    kamailio: String,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Calls that are forwarded without state: INVITE 180 200 ACK BYE 200
+    Stateless,
+    /// OPTIONS that are answered without state
+    Options,
+}
+
+/// A proxy that runs, with a callee behind it.
+struct Side {
+    proxy: Process,
+    entry: SocketAddr,
+    _callee: Process,
+    folder: tempfile::TempDir,
+}
+
+impl Side {
+    fn lineway() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let (entry, at) = (free_port()?, free_port()?);
+        let [admin] = beside::free_addresses()?;
+        let plan = folder.path().join("plan.lua");
+        std::fs::write(&plan, PLAN.replace("CALLEE", &at.to_string()))?;
+        let text = format!(
+            "[service]\nworkers = 2\n[log]\nlevel = \"warn\"\n[admin]\nlisten = \"{admin}\"\n\
+             [[node]]\nname = \"sip\"\ntype = \"SipListener\"\nnext = \"router\"\n\
+             settings = {{ listen = [\"udp:{entry}\"] }}\n\
+             [[node]]\nname = \"router\"\ntype = \"SipRouter\"\n\
+             settings = {{ script = \"{}\" }}\n",
+            plan.display()
+        );
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, text)?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
+        command.arg("run").arg("--config").arg(file);
+        let (proxy, _) = beside::start_ready(&mut command, Ready::Admin(admin))?;
+        let callee = callee_at(at, folder.path())?;
+        Ok(Self { proxy, entry, _callee: callee, folder })
+    }
+
+    /// Nothing where Kamailio is not installed.
+    fn kamailio(program: &str) -> anyhow::Result<Option<Self>> {
+        let there = Command::new(program).arg("-v").stdout(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            eprintln!(
+                "{program} does not start, so that only Lineway is measured; `apt-get install kamailio` brings it"
+            );
+            return Ok(None);
+        }
+        let folder = tempfile::tempdir()?;
+        let (entry, at) = (free_port()?, free_port()?);
+        let text =
+            KAMAILIO.replace("LISTEN", &entry.to_string()).replace("CALLEE", &at.to_string());
+        let file = folder.path().join("kamailio.cfg");
+        std::fs::write(&file, text)?;
+        let mut command = Command::new(program);
+        // In the foreground, and memory enough.
+        command.args(["-DD", "-E", "-m", "64", "-M", "8", "-Y"]).arg(folder.path());
+        command.arg("-f").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut proxy = Process::start(&mut command)?;
+        await_answer(entry, &mut proxy)?;
+        let callee = callee_at(at, folder.path())?;
+        Ok(Some(Self { proxy, entry, _callee: callee, folder }))
+    }
+
+    /// CPU µs for each of so many calls or requests, at so many each second.
+    fn measure(&self, part: Part, rate: u32, seconds: f64) -> anyhow::Result<f64> {
+        let count = (f64::from(rate) * seconds).ceil() as u64;
+        // What the first ones cost once is no cost of a call.
+        self.load(part, rate, u64::from(rate) / 4)?;
+        let before = self.proxy.tree_cpu_seconds()?;
+        self.load(part, rate, count)?;
+        Ok((self.proxy.tree_cpu_seconds()? - before) * 1e6 / count as f64)
+    }
+
+    fn load(&self, part: Part, rate: u32, count: u64) -> anyhow::Result<()> {
+        let mut command = Command::new("sipp");
+        match part {
+            Part::Stateless => command.args(["-sn", "uac"]),
+            Part::Options => {
+                let file = self.folder.path().join("options.xml");
+                std::fs::write(&file, OPTIONS)?;
+                command.arg("-sf").arg(file)
+            }
+        };
+        let port = free_port()?.port().to_string();
+        command.args(["-i", "127.0.0.1", "-p", &port, "-r", &rate.to_string()]);
+        command.args(["-m", &count.to_string(), "-l", "20000", "-nostdin"]);
+        let output = command
+            .arg(self.entry.to_string())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .context("can not start sipp; `apt-get install sip-tester` brings it")?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout);
+            bail!("sipp: {}: {}", output.status, text.lines().last().unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// A phone that answers every call.
+fn callee_at(at: SocketAddr, folder: &Path) -> anyhow::Result<Process> {
+    let mut command = Command::new("sipp");
+    command.args(["-sn", "uas", "-i", "127.0.0.1", "-p", &at.port().to_string(), "-nostdin"]);
+    command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::start(&mut command)
+}
+
+/// A port of the loopback that was free for datagrams a moment ago.
+fn free_port() -> anyhow::Result<SocketAddr> {
+    Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// Waits until a proxy answers an OPTIONS.
+fn await_answer(entry: SocketAddr, process: &mut Process) -> anyhow::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let own = socket.local_addr()?;
+    socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let began = Instant::now();
+    for number in 1.. {
+        let ask = format!(
+            "OPTIONS sip:{entry} SIP/2.0\r\nVia: SIP/2.0/UDP {own};branch=z9hG4bKb{number}\r\n\
+             Max-Forwards: 70\r\nFrom: <sip:b@{own}>;tag=1\r\nTo: <sip:{entry}>\r\n\
+             Call-ID: b{number}\r\nCSeq: {number} OPTIONS\r\nContent-Length: 0\r\n\r\n"
+        );
+        socket.send_to(ask.as_bytes(), entry)?;
+        if socket.recv(&mut [0; 2048]).is_ok() {
+            break;
+        }
+        process.check()?;
+        if began.elapsed() > Duration::from_secs(10) {
+            bail!("no answer from {entry}");
+        }
+    }
+    Ok(())
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    beside::end_with_signals()?;
+    let parts = if args.parts.is_empty() { Part::value_variants() } else { &args.parts[..] };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut failed = false;
+    for part in parts {
+        eprintln!("{part:?} ...");
+        let (name, limit, rate) = match part {
+            Part::Stateless => ("CPU µs for a call, without state", 1.5, args.calls),
+            Part::Options => ("CPU µs for an OPTIONS that is answered", 1.3, args.options),
+        };
+        let measured = in_turn(
+            args.sampling.rounds,
+            &[(name.to_owned(), Must::RatioAtMost(limit))],
+            |at| if at == 0 { Side::kamailio(&args.kamailio) } else { Side::lineway().map(Some) },
+            |side| Ok(vec![side.measure(*part, rate, args.sampling.seconds)?]),
+        );
+        match measured {
+            Ok(measured) => rows.extend(measured),
+            Err(error) => {
+                eprintln!("{part:?}: {error:#}");
+                failed = true;
+            }
+        }
+    }
+    beside::print(&rows, args.sampling.json, ["Kamailio", "Lineway"])?;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
