@@ -1,16 +1,19 @@
 //! One generation of a script: its Lua state, and the invocations in it.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Lua, LuaOptions, StdLib, Thread, Value};
 
 use super::fault::{self, Files};
-use super::limits::{Clock, LOAD_TIME, MAX_WAITS, Used};
-use super::prelude::prepare;
-use super::{Context, End, Route, ScriptError, ScriptFault, ScriptLimits, Source, Step, Want};
+use super::function::Function;
+use super::limits::{Clock, INSTRUCTIONS, LOAD_TIME, MAX_WAITS, Used};
+use super::prelude::{prepare, set_hook};
+use super::{
+    Context, End, Route, ScriptError, ScriptFault, ScriptLimits, Source, Step, Want, kemi,
+};
 
 /// Carriers that are kept for the next invocations.
 const IDLE: usize = 64;
@@ -35,10 +38,13 @@ pub struct Suspended {
 
 /// What the running step reaches: filled for the time of the step only.
 pub(super) struct Slot {
+    me: Weak<Self>,
     pub(super) context: RefCell<Option<Context>>,
     pub(super) want: RefCell<Option<Want>>,
     pub(super) over: RefCell<Option<End>>,
     pub(super) used: Cell<Used>,
+    /// Functions in Rust that call back, inside of one another.
+    pub(super) nested: Cell<u32>,
     pub(super) clock: Clock,
     pub(super) files: Files,
 }
@@ -49,11 +55,22 @@ impl Script {
     /// # Errors
     /// It is no Lua, its top level fails, or it has no `ksr_request_route`.
     pub fn load(source: &Source, limits: ScriptLimits) -> Result<Rc<Self>, ScriptError> {
-        let slot = Rc::new(Slot {
+        Self::with(source, limits, kemi::functions())
+    }
+
+    /// The same with these functions.
+    pub(super) fn with(
+        source: &Source,
+        limits: ScriptLimits,
+        functions: impl Iterator<Item = &'static Function>,
+    ) -> Result<Rc<Self>, ScriptError> {
+        let slot = Rc::new_cyclic(|me| Slot {
+            me: me.clone(),
             context: RefCell::new(None),
             want: RefCell::new(None),
             over: RefCell::new(None),
             used: Cell::new(Used::default()),
+            nested: Cell::new(0),
             clock: Clock::new(),
             files: Files { script: source.name.clone() },
         });
@@ -73,7 +90,7 @@ impl Script {
             | StdLib::MATH
             | StdLib::PACKAGE;
         let lua = Lua::new_with(libraries, LuaOptions::default()).map_err(fails)?;
-        let carrier = prepare(&lua, &slot).map_err(fails)?;
+        let carrier = prepare(&lua, &slot, functions).map_err(fails)?;
         lua.set_memory_limit(limits.memory).map_err(fails)?;
         let name = format!("@{}", source.name);
         let chunk = lua
@@ -121,7 +138,13 @@ impl Script {
             Route::Request => Ok(Value::Integer(1)),
             Route::Reply if self.has_reply => Ok(Value::Integer(2)),
             Route::Reply => return Step::Ended(context, End::Normal),
-            Route::Named(name) => self.lua.create_string(name).map(Value::String),
+            Route::Named(name) if self.has(route) => {
+                self.lua.create_string(name).map(Value::String)
+            }
+            Route::Named(name) => {
+                let message = format!("there is no function {name}");
+                Err(mlua::Error::RuntimeError(message))
+            }
         };
         let started = what.and_then(|what| Ok((self.carrier()?, what)));
         match started {
@@ -170,6 +193,14 @@ impl Script {
         let want = slot.want.take();
         let over = slot.over.take();
         let end = match (over, resumed) {
+            // A coroutine that failed for good has a hook at each instruction: it is not kept.
+            (Some(End::Failed(error)), _) => {
+                let hook = set_hook(&self.lua, slot, INSTRUCTIONS);
+                End::Failed(match hook {
+                    Ok(()) => error,
+                    Err(error) => slot.files.error(&fault::text(&error), ScriptFault::Memory),
+                })
+            }
             (Some(end), resumed) => {
                 if resumed.is_ok() {
                     self.keep(thread);
@@ -189,8 +220,7 @@ impl Script {
             }
             (None, Ok(_)) => {
                 self.keep(thread);
-                let dropped = slot.context.borrow().as_ref().is_some_and(|context| context.dropped);
-                if dropped { End::Dropped } else { End::Normal }
+                End::Normal
             }
             (None, Err(error)) => {
                 End::Failed(slot.files.error(&fault::text(&error), ScriptFault::Runtime))
@@ -199,7 +229,11 @@ impl Script {
         if let End::Failed(error) = &end {
             self.recover(error);
         }
-        Went::Over(end)
+        let dropped = slot.context.borrow().as_ref().is_some_and(|context| context.dropped);
+        match end {
+            End::Normal if dropped => Went::Over(End::Dropped),
+            end => Went::Over(end),
+        }
     }
 
     /// A carrier that is idle, or another one.
@@ -260,11 +294,18 @@ impl Slot {
         self.fail(lua, message, ScriptFault::Time)
     }
 
-    /// The invocation is over for good, by an error.
+    /// The invocation is over for good, by an error. From here on each instruction raises, so that
+    /// no handler of `__close` or `pcall` does anything any more.
     pub(super) fn fail(&self, lua: &Lua, message: &str, kind: ScriptFault) -> mlua::Error {
         let mut over = self.over.borrow_mut();
         if !matches!(*over, Some(End::Failed(_))) {
             *over = Some(End::Failed(self.files.error(&fault::placed(lua, message), kind)));
+        }
+        drop(over);
+        if let Some(me) = self.me.upgrade()
+            && let Err(error) = set_hook(lua, &me, 1)
+        {
+            tracing::debug!(%error, "a script that failed is not stopped at once");
         }
         mlua::Error::RuntimeError(message.to_owned())
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 const MAX_CAPTURES: usize = 32;
 /// Parts of a pattern that wait for the rest of it.
 const MAX_DEPTH: u32 = 200;
-/// Steps of one match at most.
+/// Steps of one call at most.
 const MAX_STEPS: u32 = 10_000_000;
 /// Steps between two looks at the time.
 const STEPS_BETWEEN_LOOKS: u32 = 16_384;
@@ -350,6 +350,8 @@ fn in_class(byte: u8, class: u8) -> bool {
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),
+        // Not in the manual any more, but there.
+        b'z' => byte == 0,
         _ => return class == byte,
     };
     is != class.is_ascii_uppercase()

@@ -9,6 +9,10 @@ local pcall, xpcall, setmetatable = pcall, xpcall, setmetatable
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local running, isyieldable, close = coroutine.running, coroutine.isyieldable, coroutine.close
 local is_over, message, failed = native.is_over, native.message, native.failed
+local sub = string.sub
+
+-- How an error begins that Lua found in this file; it is told of the line that called.
+local OWN = "[lineway]:"
 
 -- The coroutines that carry invocations; a script may not touch them.
 local carriers = setmetatable({}, { __mode = "k" })
@@ -19,11 +23,14 @@ local function guarded(ok, ...)
   if ok then return ok, ... end
   if is_over() then error(QUIT, 0) end
   local e = ...
-  if type(e) == "userdata" then return false, message(e) end
+  if type(e) == "userdata" or type(e) == "string" and sub(e, 1, #OWN) == OWN then
+    return false, message(e)
+  end
   return false, ...
 end
 
 function G.pcall(...)
+  if select("#", ...) == 0 then error("bad argument #1 to 'pcall' (value expected)", 2) end
   return guarded(pcall(...))
 end
 
@@ -49,17 +56,22 @@ local function passed(c, ...)
   return guarded(...)
 end
 
-local function checked(c)
+local function wrong(f, want)
+  error("bad argument #1 to '" .. f .. "' (" .. want .. " expected)", 4)
+end
+
+local function checked(c, f)
+  if type(c) ~= "thread" then wrong(f, "coroutine") end
   if carriers[c] then error("the coroutine of an invocation is not the script's to handle", 3) end
   return c
 end
 
 function coroutine.resume(c, ...)
-  return passed(c, resume(checked(c), ...))
+  return passed(c, resume(checked(c, "resume"), ...))
 end
 
 function coroutine.close(c)
-  return guarded(close(checked(c)))
+  return guarded(close(checked(c, "close")))
 end
 
 local function unwrapped(c, ok, ...)
@@ -70,6 +82,7 @@ local function unwrapped(c, ok, ...)
 end
 
 function coroutine.wrap(f)
+  if type(f) ~= "function" then error("bad argument #1 to 'wrap' (function expected)", 2) end
   local c = create(f)
   return function(...)
     return unwrapped(c, passed(c, resume(c, ...)))
@@ -249,7 +262,7 @@ for _, f in ipairs(waiting) do
   local raw = f.raw
   f.at[f.name] = function(...)
     if not isyieldable() then
-      error(f.full .. " can not wait here: not inside sort, gsub, load or require", 2)
+      error(native.placed(f.full .. " can not wait here: not inside sort, gsub or require"), 0)
     end
     local given = raw(...)
     if rawequal(given, WAIT) then return yield(WAIT) end

@@ -9,22 +9,21 @@ use mlua::{HookTriggers, Lua, Table, Value, VmState};
 use super::call::{full_name, native};
 use super::engine::Slot;
 use super::fault::{self, OWN_CHUNK};
-use super::function::Run;
+use super::function::{Function, Run};
 use super::limits::{INSTRUCTIONS, MAX_MADE};
-use super::{End, debug, kemi, strings};
+use super::{End, debug, strings};
 
 /// Gives a state its limits, its functions and the prelude: the function that carries invocations.
-pub(super) fn prepare(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<mlua::Function> {
-    let hook = slot.clone();
-    let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
-    lua.set_global_hook(triggers, move |lua, _| {
-        hook.look(lua)?;
-        Ok(VmState::Continue)
-    })?;
+pub(super) fn prepare(
+    lua: &Lua,
+    slot: &Rc<Slot>,
+    functions: impl Iterator<Item = &'static Function>,
+) -> mlua::Result<mlua::Function> {
+    set_hook(lua, slot, INSTRUCTIONS)?;
     let wait = lua.create_table()?;
     let waiting = lua.create_table()?;
     let root = lua.create_table()?;
-    for function in kemi::functions() {
+    for function in functions {
         let at = module(lua, &root, function.module)?;
         let raw = native(lua, slot, function, &wait)?;
         if matches!(function.run, Run::Waiting(_)) {
@@ -42,6 +41,16 @@ pub(super) fn prepare(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<mlua::Function
     strings::install(lua, slot)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name(OWN_CHUNK);
     prelude.call((natives(lua, slot)?, wait, lua.create_table()?, waiting))
+}
+
+/// Looks at the time after so many instructions, in this coroutine and in those made after.
+pub(super) fn set_hook(lua: &Lua, slot: &Rc<Slot>, instructions: u32) -> mlua::Result<()> {
+    let slot = slot.clone();
+    let triggers = HookTriggers::new().every_nth_instruction(instructions);
+    lua.set_global_hook(triggers, move |lua, _| {
+        slot.look(lua)?;
+        Ok(VmState::Continue)
+    })
 }
 
 /// The table below `KSR` of this name.
@@ -72,14 +81,17 @@ fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
     table.raw_set("over", lua.create_function(quit)?)?;
     let message = |lua: &Lua, value: Value| match value {
         Value::Error(error) => lua.create_string(fault::text(&error)).map(Value::String),
+        Value::String(text) => fault::of_caller(lua, text).map(Value::String),
         value => Ok(value),
     };
     table.raw_set("message", lua.create_function(message)?)?;
     let failed = |lua: &Lua, value: Value| match value {
-        Value::String(text) => Ok(Value::String(text)),
+        Value::String(text) => fault::of_caller(lua, text).map(Value::String),
         value => lua.create_string(fault::object(lua, &value)).map(Value::String),
     };
     table.raw_set("failed", lua.create_function(failed)?)?;
+    let placed = |lua: &Lua, text: String| Ok(fault::placed(lua, &text));
+    table.raw_set("placed", lua.create_function(placed)?)?;
     let look = slot.clone();
     table.raw_set("look", lua.create_function(move |lua, ()| look.look(lua))?)?;
     let print = slot.clone();

@@ -9,7 +9,7 @@ use mlua::{BorrowedBytes, Lua, MultiValue, Table, Value};
 
 use super::engine::Slot;
 use super::fault;
-use super::limits::MAX_MADE;
+use super::limits::{MAX_MADE, MAX_NESTED};
 use super::pattern::{Capture, ESCAPE, Fault, Matcher, is_plain};
 
 /// Puts them into the table `string`.
@@ -259,7 +259,14 @@ fn replace(
             let captures = matcher.captures(found.clone()).map_err(fails)?;
             let args: mlua::Result<MultiValue> =
                 captures.map(|capture| given(lua, s, capture)).collect();
-            function.call::<Value>(args?)?
+            let nested = slot.nested.get();
+            if nested == MAX_NESTED {
+                return Err(error(lua, "C stack overflow"));
+            }
+            slot.nested.set(nested + 1);
+            let called = function.call::<Value>(args?);
+            slot.nested.set(nested);
+            called?
         }
     };
     match value {
