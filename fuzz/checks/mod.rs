@@ -4,4 +4,5 @@
 pub(crate) mod fisher;
 mod input;
 pub(crate) mod mux;
+pub(crate) mod sip;
 pub(crate) mod zmp;

@@ -46,6 +46,16 @@ fn zmp_1_1_to_1_7_the_corpus_of_a_connection() {
     corpus("zmp_connection", checks::zmp::connection);
 }
 
+#[test]
+fn sip_r015_r144_the_corpus_of_the_message() {
+    corpus("sip_message", checks::sip::message);
+}
+
+#[test]
+fn sip_r140_r141_the_corpus_of_the_stream() {
+    corpus("sip_stream", checks::sip::stream);
+}
+
 /// Bytes that are often a marker, or nearly.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let marker = prop_oneof![
@@ -166,6 +176,8 @@ proptest! {
         checks::mux::frames(&input);
         checks::mux::parent(&input);
         checks::zmp::connection(&input);
+        checks::sip::message(&input);
+        checks::sip::stream(&input);
     }
 }
 

@@ -528,10 +528,10 @@ proptest! {
             prop_assert!(!records.is_empty());
             match (records, kind) {
                 (Records::Addresses(list), Kind::A) => {
-                    prop_assert!(list.iter().all(|ip| ip.is_ipv4()));
+                    prop_assert!(list.iter().all(IpAddr::is_ipv4));
                 }
                 (Records::Addresses(list), Kind::Aaaa) => {
-                    prop_assert!(list.iter().all(|ip| ip.is_ipv6()));
+                    prop_assert!(list.iter().all(IpAddr::is_ipv6));
                 }
                 (Records::Srv(_), Kind::Srv) | (Records::Naptr(_), Kind::Naptr) => {}
                 (other, _) => prop_assert!(false, "asked for {kind:?}: {other:?}"),

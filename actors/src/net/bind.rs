@@ -13,6 +13,10 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use super::ListenOptions;
 use super::options::{apply, keep_alive};
 
+mod udp;
+
+pub use udp::{BoundUdp, bind_udp, bind_udp_beside};
+
 /// An address can not be listened on (T03).
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {}", explain(.cause))]
@@ -55,8 +59,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    fn take(address: SocketAddr) -> io::Result<Self> {
-        let name = UnixAddr::from_abstract_name(format!("lineway/tcp/{address}"))?;
+    fn take(kind: &str, address: SocketAddr) -> io::Result<Self> {
+        let name = UnixAddr::from_abstract_name(format!("lineway/{kind}/{address}"))?;
         Ok(Self { _name: UnixListener::bind_addr(&name)? })
     }
 }
@@ -76,7 +80,7 @@ pub fn listen(
     let fail = |cause| BindError { address, cause };
     let alone = open(address, options, false).map_err(fail)?;
     let address = local(&alone).map_err(fail)?;
-    let hold = Hold::take(address).map_err(fail)?;
+    let hold = Hold::take("tcp", address).map_err(fail)?;
     drop(alone);
     share(address, options, workers, hold)
 }
@@ -92,7 +96,7 @@ pub fn listen_beside(
     options: &ListenOptions,
     workers: usize,
 ) -> Result<Bound, BindError> {
-    let hold = Hold::take(address).map_err(|cause| BindError { address, cause })?;
+    let hold = Hold::take("tcp", address).map_err(|cause| BindError { address, cause })?;
     share(address, options, workers, hold)
 }
 
@@ -141,7 +145,7 @@ pub fn inherit(
     socket.set_nonblocking(true).map_err(fail)?;
     reapply(socket, options).map_err(fail)?;
     let sockets = (0..workers).map(|_| socket.try_clone()).collect::<Result<_, _>>();
-    let hold = Hold::take(address).map_err(fail)?;
+    let hold = Hold::take("tcp", address).map_err(fail)?;
     Ok(Bound { address, sockets: sockets.map_err(fail)?, hold })
 }
 

@@ -21,7 +21,6 @@ use futures_util::stream::FuturesUnordered;
 use lineway_wire::sip::locate::LocateOptions;
 use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
-use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::stream::StreamError;
 
 use self::core::{Core, Generation, Job};
@@ -112,13 +111,9 @@ struct Belongings {
 impl Belongings {
     fn generation(&self, settings: &Arc<SipRouterSettings>) -> Result<Rc<Generation>, ScriptError> {
         let script = Script::load(&settings.script, settings.limits())?;
-        let env = Rc::new(ScriptEnv {
-            node: Arc::clone(&self.node),
-            own: Rc::clone(&self.own),
-            settings: Arc::clone(settings),
-            shared: Arc::clone(&self.site.shared),
-            sl: RefCell::new(Sl::new(&self.own)),
-        });
+        let (node, own) = (Arc::clone(&self.node), Rc::clone(&self.own));
+        let shared = Arc::clone(&self.site.shared);
+        let env = Rc::new(ScriptEnv::new(node, own, Arc::clone(settings), shared));
         let sending = Rc::new(Sending {
             worker: Rc::clone(&self.worker),
             own: Rc::clone(&self.own),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
+use lineway_wire::sip::textops::Patterns;
 
 use super::htable::Tables;
 use super::pike::Pike;
@@ -32,4 +33,19 @@ pub struct ScriptEnv {
     pub shared: Arc<SipShared>,
     /// Replies without state.
     pub sl: RefCell<Sl>,
+    /// Regular expressions of the script.
+    pub patterns: RefCell<Patterns>,
+}
+
+impl ScriptEnv {
+    /// What one generation of a script works with on one worker.
+    pub fn new(
+        node: Arc<str>,
+        own: Rc<Own>,
+        settings: Arc<SipRouterSettings>,
+        shared: Arc<SipShared>,
+    ) -> Self {
+        let sl = RefCell::new(Sl::new(&own));
+        Self { node, own, settings, shared, sl, patterns: RefCell::default() }
+    }
 }

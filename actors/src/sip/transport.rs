@@ -28,6 +28,7 @@ use self::link::{Joined, Link, Pushed};
 use super::back::{SendError, Way};
 use super::ring::Rings;
 use crate::metrics::{ActorKind, NodeMetrics, SipListenerMetrics};
+use crate::net::Acceptor;
 use crate::worker::Worker;
 
 mod accepting;
@@ -184,6 +185,21 @@ impl Transports {
     /// # Panics
     /// Outside of a tokio `LocalSet`.
     pub fn start(worker: &Rc<Worker>, start: TransportStart) -> io::Result<Rc<Self>> {
+        Self::start_with(worker, start, Vec::new())
+    }
+
+    /// As [`start`](Self::start), with listening sockets of another network as well.
+    ///
+    /// # Errors
+    /// The system refuses to watch a socket.
+    ///
+    /// # Panics
+    /// Outside of a tokio `LocalSet`.
+    pub fn start_with(
+        worker: &Rc<Worker>,
+        start: TransportStart,
+        acceptors: Vec<(SocketId, Acceptor)>,
+    ) -> io::Result<Rc<Self>> {
         let site = Rc::new(Site {
             worker: Rc::clone(worker),
             metrics: start.metrics,
@@ -201,7 +217,9 @@ impl Transports {
         let datagrams = datagrams.collect::<Result<Vec<_>, _>>()?;
         let listening =
             start.tcp.into_iter().map(|(id, socket)| ListeningPort::of_system(id, socket));
-        let listening = listening.collect::<Result<Vec<_>, _>>()?;
+        let mut listening = listening.collect::<Result<Vec<_>, _>>()?;
+        let others = acceptors.into_iter();
+        listening.extend(others.map(|(id, acceptor)| ListeningPort::new(id, acceptor)));
         for port in &datagrams {
             Datagram::launch(&site, port);
         }
@@ -266,7 +284,7 @@ impl Transports {
     pub fn stop(&self) {
         self.site.stopped.set(true);
         self.datagrams.iter().for_each(|port| port.wake());
-        self.listening.iter().for_each(|port| port.wake());
+        self.listening.iter().for_each(|port| port.close());
         self.site.connections.stop(self.site.worker.index);
     }
 }

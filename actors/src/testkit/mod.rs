@@ -9,6 +9,7 @@
 //!   [`Kit::quiet`] returns when nobody has anything left to do.
 //! - [`Journal`] keeps the log with virtual times, to be compared between two runs.
 //! - [`zmp`] makes and reads the bytes of a DEALER or ROUTER peer.
+//! - [`sip`] is a worker that carries SIP over real sockets.
 //! - [`settings`] has the documented default of every setting.
 
 mod accept;
@@ -16,6 +17,7 @@ mod journal;
 mod kit;
 mod network;
 pub mod settings;
+pub mod sip;
 mod socket;
 pub mod zmp;
 

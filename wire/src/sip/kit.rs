@@ -85,7 +85,7 @@ impl Text {
         self.start = format!("{method} {uri} SIP/2.0");
         self
     }
-    /// With this method in the start line and in CSeq.
+    /// With this method in the start line and in `CSeq`.
     pub(crate) fn method(mut self, method: &str) -> Self {
         let rest = self.start.split_once(' ').map_or("", |(_, rest)| rest);
         self.start = format!("{method} {rest}");

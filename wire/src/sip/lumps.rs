@@ -15,6 +15,7 @@ use super::message::Message;
 use super::own::Socket;
 
 mod length;
+mod rewrite;
 mod walk;
 
 #[cfg(test)]
@@ -144,6 +145,10 @@ pub struct Lumps {
     inserts: SmallVec<[Insert; 2]>,
     /// Bytes of all texts that were put in.
     bytes: usize,
+    /// The Content-Type line that a new body brought with it.
+    type_line: Option<LumpId>,
+    /// Content-Length is written though the message has none.
+    states_length: bool,
 }
 
 impl Lumps {
@@ -213,8 +218,7 @@ impl Lumps {
         self.swap(touched, Cut { start: span.start, end: span.end, text });
         true
     }
-    /// [`Lumps::replace`] for many: ranges in order, without overlaps. What can not be replaced is
-    /// left alone; gives how many were.
+    /// [`Lumps::replace`] for many; gives how many were replaced.
     pub fn replace_all(&mut self, edits: impl IntoIterator<Item = (Range<usize>, Bytes)>) -> usize {
         edits.into_iter().map(|(at, text)| usize::from(self.replace(at, text))).sum()
     }
@@ -256,11 +260,6 @@ impl Lumps {
         text.extend_from_slice(&bytes[from.min(at.end)..at.end]);
         Cow::Owned(text)
     }
-    /// The edits inside of a range in order: what they take out, and what stands there instead.
-    pub(super) fn edits(&self, at: Range<usize>) -> impl Iterator<Item = (Range<usize>, &Bytes)> {
-        let cuts = &self.cuts[self.touched(&span(at))];
-        cuts.iter().map(|cut| (cut.start as usize..cut.end as usize, &cut.text))
-    }
     /// Whether the body is changed: Content-Length follows (R100).
     pub fn body_changed(&self, message: &Message) -> bool {
         let body = narrow(message.body_at());
@@ -273,6 +272,22 @@ impl Lumps {
         self.walk_size(message.bytes(), message.body_at())
     }
 
+    /// Content-Length is written even where the message has none.
+    pub(super) fn state_length(&mut self) {
+        self.states_length = true;
+    }
+    /// A new body brings its Content-Type, in place of the one that an earlier new body brought, and
+    /// is told the length of. `None`: the headers have that type.
+    pub(super) fn new_body(&mut self, end: usize, content_type: Option<Bytes>) {
+        self.state_length();
+        let Some(line) = content_type else { return };
+        let lump = *self.type_line.get_or_insert(LumpId(narrow(self.places.len())));
+        if self.places.len() == lump.0 as usize {
+            self.anchor(end);
+        }
+        self.places[lump.0 as usize].before = NONE;
+        self.before(lump, [Insert::Bytes(line)]);
+    }
     /// Takes a range out, with the texts that stand in the place of parts of it.
     pub fn remove(&mut self, at: Range<usize>) {
         self.cut(span(at));

@@ -161,7 +161,11 @@ fn contacts(draft: &Draft) -> impl Iterator<Item = (NameAddr<'_>, Uri<'_>)> {
 }
 
 fn edit(draft: &mut Draft, edits: Vec<(Range<usize>, Bytes)>) -> i64 {
-    if draft.lumps.replace_all(edits) == 0 { -1 } else { 1 }
+    let mut done = false;
+    for (at, text) in edits {
+        done |= draft.lumps.replace(at, text);
+    }
+    if done { 1 } else { -1 }
 }
 
 /// Where host and port of a sip URI stand in its text.

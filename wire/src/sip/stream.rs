@@ -145,21 +145,25 @@ impl Framer {
         if !started && !input.first().is_some_and(|byte| is_token(*byte)) {
             return Err(self.broken(StreamFault::NotSip, None));
         }
-        while let Some(found) = memchr::memchr(b'\n', &input[seen..]) {
-            let end = seen + found;
+        loop {
+            let found = memchr::memchr(b'\n', &input[seen..]);
+            let end = found.map_or(input.len(), |found| seen + found + 1);
+            let most = if started { self.limits.message_bytes } else { self.limits.header_bytes };
+            if end > most {
+                return Err(self.broken(StreamFault::TooLarge, None));
+            }
+            if found.is_none() {
+                break;
+            }
             if !started {
-                if !is_start_line(&input[..=end]) {
+                if !is_start_line(&input[..end]) {
                     return Err(self.broken(StreamFault::NotSip, None));
                 }
                 started = true;
-            } else if matches!(&input[line..end], [] | b"\r") {
-                return self.body(end + 1, input);
+            } else if matches!(&input[line..end], b"\n" | b"\r\n") {
+                return self.body(end, input);
             }
-            (line, seen) = (end + 1, end + 1);
-        }
-        let most = if started { self.limits.message_bytes } else { self.limits.header_bytes };
-        if input.len() > most {
-            return Err(self.broken(StreamFault::TooLarge, None));
+            (line, seen) = (end, end);
         }
         self.state = State::Head { started, line, seen: input.len() };
         Ok(false)
@@ -172,15 +176,15 @@ impl Framer {
             ContentLength::Missing => StreamFault::NoLength,
             ContentLength::Bad => StreamFault::BadLength,
             ContentLength::Bytes(length) => match usize::try_from(length) {
-                Ok(length) if head <= most && length <= most - head => {
+                Ok(length) if length <= most - head => {
                     self.state = State::Body(head + length);
                     return Ok(true);
                 }
                 _ => StreamFault::TooLarge,
             },
         };
-        let headers = (head <= most).then(|| input.split_to(head).freeze());
-        Err(self.broken(fault, headers))
+        let headers = input.split_to(head).freeze();
+        Err(self.broken(fault, Some(headers)))
     }
 
     fn broken(&mut self, fault: StreamFault, headers: Option<Bytes>) -> StreamError {

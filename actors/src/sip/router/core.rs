@@ -273,7 +273,7 @@ impl Core {
     fn answer(&mut self, draft: &Draft, code: u16, reason: &[u8], now: Instant) {
         let env = Rc::clone(&self.generation.env);
         let mut out = Vec::with_capacity(512);
-        let back = env.sl.borrow_mut().reply(draft, &env.own, code, reason, now, &mut out);
+        let back = env.sl.borrow_mut().reply(draft, code, reason, now, &mut out);
         if let Some(back) = back {
             self.send(&Way::back(back, draft), out.into(), code);
         }
@@ -342,6 +342,6 @@ pub(super) fn refusal(
     };
     let mut out = Vec::with_capacity(512);
     let draft = Draft::new(message, received);
-    env.sl.borrow_mut().reply(&draft, &env.own, code, reason, now, &mut out)?;
+    env.sl.borrow_mut().reply(&draft, code, reason, now, &mut out)?;
     Some(out.into())
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{hash, read_reversed_hex, reversed_hex};
+use super::{read_reversed_hex, reversed_hex};
 use crate::sip::draft::Draft;
 use crate::sip::kit;
 

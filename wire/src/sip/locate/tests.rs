@@ -420,7 +420,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
 proptest! {
     #[test]
     fn any_answers_end_the_search_without_a_double(
-        answers in proptest::collection::vec(any_answer(), 0..60),
+        answers in proptest::collection::vec(any_answer(), 0..24),
         port in proptest::option::of(any::<u16>()),
         transport in prop_oneof![Just(None), Just(Some(Transport::Udp)), Just(Some(Transport::Tcp))],
         seed in any::<u64>(),

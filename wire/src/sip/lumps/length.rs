@@ -35,10 +35,11 @@ impl Length {
 
 /// What Content-Length needs on the way out: it is written anew when the body was edited (R100); over
 /// TCP it is added where it is missing and corrected where it is wrong (R159, R160). Over UDP a body
-/// that nobody edited leaves everything as it came (R18).
+/// that nobody edited leaves everything as it came, and a missing header is added only to a whole new
+/// body, or if a script says so (R18).
 pub fn content_length(message: &Message, lumps: &Lumps, transport: Transport) -> Length {
     let edited = lumps.body_changed(message);
-    if !edited && !transport.is_reliable() {
+    if !edited && !lumps.states_length && !transport.is_reliable() {
         return Length::default();
     }
     let size = if edited { lumps.body_size(message) } else { message.body().len() };
@@ -51,7 +52,7 @@ pub fn content_length(message: &Message, lumps: &Lumps, transport: Transport) ->
     };
     let mut length = Length::default();
     match headers.next() {
-        None if transport.is_reliable() => {
+        None if transport.is_reliable() || lumps.states_length => {
             let end = message.headers_end();
             length.at.push(end..end);
             length.line(&size);

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use proptest::prelude::*;
 
 use super::*;
 use crate::sip::own::{SocketId, Transport};
@@ -211,4 +212,63 @@ fn offsets_behind_the_end_do_no_harm() {
     lumps.insert(500, bytes("end"));
     lumps.before(LumpId(77), [text("nowhere")]);
     assert_eq!(applied(&lumps), "01234567end");
+}
+
+#[test]
+fn a_place_of_its_own_is_put_behind_many_others_at_once() {
+    let mut lumps = Lumps::default();
+    for index in 0..10_000 {
+        lumps.insert(9 - index % 10, bytes("x"));
+    }
+    let wanted: String = (0..10).flat_map(|digit| ["x".repeat(1000), digit.to_string()]).collect();
+    assert_eq!(applied(&lumps), wanted);
+}
+
+/// A raw edit at random: a range to delete, empty for an anchor, and the texts around it.
+type Raw = (usize, usize, Vec<(bool, String)>);
+
+fn raw() -> impl Strategy<Value = Raw> {
+    let texts = proptest::collection::vec((any::<bool>(), "[a-z]{1,2}"), 0..4);
+    (0_usize..10, 0_usize..5, texts)
+}
+
+/// The walk of contract 3, as it is told there.
+fn walked(edits: &[Raw]) -> String {
+    let mut sorted: Vec<&Raw> = edits.iter().collect();
+    sorted.sort_by_key(|(at, ..)| *at);
+    let source = std::str::from_utf8(SOURCE).expect("text");
+    let mut out = String::new();
+    let mut pos = 0;
+    for (at, length, texts) in sorted {
+        out.push_str(&source[pos..(*at).max(pos)]);
+        pos = pos.max(*at);
+        let side = |is_before: bool| texts.iter().rev().filter(move |text| text.0 == is_before);
+        side(true).for_each(|(_, text)| out.push_str(text));
+        pos = pos.max((at + length).min(source.len()));
+        side(false).for_each(|(_, text)| out.push_str(text));
+    }
+    out + &source[pos..]
+}
+
+proptest! {
+    #[test]
+    fn any_places_and_deletions_come_out_as_the_walk_says(
+        edits in proptest::collection::vec(raw(), 0..12),
+    ) {
+        let mut lumps = Lumps::default();
+        for (at, length, texts) in &edits {
+            let lump = match length {
+                0 => lumps.anchor(*at),
+                _ => lumps.delete(*at..at + length),
+            };
+            for (is_before, text) in texts {
+                let text = [Insert::Bytes(text.clone().into())];
+                if *is_before { lumps.before(lump, text) } else { lumps.after(lump, text) }
+            }
+        }
+        prop_assert_eq!(applied(&lumps), walked(&edits));
+        let one = socket(0, "127.0.0.1", 5060, Transport::Udp);
+        let ends = Ends { received: &one, sending: &one };
+        prop_assert!(lumps.most(SOURCE.len(), 0, ends, &[]) >= applied(&lumps).len());
+    }
 }

@@ -202,7 +202,13 @@ impl Lumps {
     ) -> usize {
         self.most(message.bytes().len(), from, ends, patches)
     }
-    fn most(&self, length: usize, from: usize, ends: Ends<'_>, patches: &[Patch<'_>]) -> usize {
+    pub(super) fn most(
+        &self,
+        length: usize,
+        from: usize,
+        ends: Ends<'_>,
+        patches: &[Patch<'_>],
+    ) -> usize {
         // A host, a port and a transport.
         let mark = ends.received.host.len().max(ends.sending.host.len()) + 24;
         let late = self.inserts.iter().filter(|insert| insert.is_late()).count();

@@ -137,14 +137,9 @@ impl Index {
         first_end: usize,
         next: usize,
     ) -> Result<(), Malformed> {
-        let name_end = until(bytes, at, first_end, |byte| !is_token(byte));
-        let colon = if bytes[name_end] == b':' {
-            name_end
-        } else {
-            at + memchr(b':', &bytes[at..first_end]).ok_or(Malformed::Header)?
-        };
-        let written = trim_end(bytes, at, colon);
-        if written == at {
+        let written = until(bytes, at, first_end, |byte| !is_token(byte));
+        let colon = until(bytes, written, first_end, |byte| !matches!(byte, b' ' | b'\t'));
+        if written == at || bytes[colon] != b':' {
             return Err(Malformed::Header);
         }
         let name = Name::of(&bytes[at..written]);
@@ -217,12 +212,14 @@ impl StartAt {
             return Some(Self::Reply { code, reason: At::new(reason, end) });
         }
         let method = until(line, 0, end, |byte| !is_token(byte));
-        let spaces = |at| until(line, at, end, |byte| byte != b' ');
-        let uri = spaces(method);
+        // One space: others that count the spaces would take the line for another one.
+        let uri = method + 1;
         let uri_end = until(line, uri, end, |byte| byte == b' ');
-        let version = line.get(spaces(uri_end)..).unwrap_or_default().trim_ascii_end();
-        let is_request =
-            method > 0 && uri > method && uri_end > uri && version.eq_ignore_ascii_case(b"SIP/2.0");
+        let version = line.get(uri_end + 1..).unwrap_or_default();
+        let is_request = method > 0
+            && line.get(method) == Some(&b' ')
+            && uri_end > uri
+            && version.trim_ascii_end().eq_ignore_ascii_case(b"SIP/2.0");
         is_request.then(|| Self::Request { method: At::new(0, method), uri: At::new(uri, uri_end) })
     }
 }

@@ -125,3 +125,6 @@ pub fn host_ip(host: &[u8]) -> Option<IpAddr> {
     let address: IpAddr = std::str::from_utf8(bare.unwrap_or(host)).ok()?.parse().ok()?;
     (bare.is_none() || address.is_ipv6()).then_some(address)
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ fn returned(text: &Text, socket: u16) -> String {
 
 #[test]
 fn sip_r025_the_line_of_the_top_via_goes_and_nothing_else() {
-    let text = kit::reply(180, "Ringing").line("X-Odd :  1").body(&[b'\r', b'\n', b'z']);
+    let text = kit::reply(180, "Ringing").line("X-Odd :  1").body(b"\r\nz");
     let came = text.text();
     let top = "Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKown\r\n";
     assert_eq!(returned(&text, 0), came.replace(top, ""));

@@ -1,5 +1,6 @@
 //! Route: which part of the way is done, and where it goes on (16.4, 16.6 step 6).
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::super::draft::Draft;
 use super::super::lumps::Lumps;
-use super::super::message::{Message, Name, Uri};
+use super::super::message::{Message, Name, NameAddr, Params, Uri, UriError};
 use super::super::own::{Own, SocketId, Transport};
 
 /// One Route value.
@@ -20,7 +21,7 @@ struct Stop<'a> {
     /// An edit took it out before.
     gone: bool,
     /// It is to be taken out.
-    done: bool,
+    done: Cell<bool>,
 }
 
 impl Stop<'_> {
@@ -61,68 +62,66 @@ struct Turn {
 /// `$du` if it is a loose router, else as Request-URI (R117). A Request-URI of ours within a dialog
 /// says that the previous hop was a strict router: the last Route is the target (R118).
 pub fn loose_route(draft: &mut Draft, own: &Own) -> i64 {
-    let Draft { message, lumps, .. } = &*draft;
-    let Some(mut stops) = stops(message, lumps) else { return -1 };
+    let Draft { message, lumps, uri, dst_uri, force_socket, route_params, .. } = draft;
+    let message = &*message;
+    if !message.is_request() {
+        return -1;
+    }
+    let Some(stops) = stops(message, lumps) else { return -1 };
+    let old = uri.clone().unwrap_or_else(|| message.bytes().slice(message.uri_at()));
     let in_dialog = message.to().tag().is_some_and(|tag| !tag.is_empty());
-    let uri = Uri::parse(draft.uri()).ok().filter(|uri| in_dialog && own.is_own_uri(uri));
-    let turn = {
-        let mut left: SmallVec<[&mut Stop<'_>; 8]> =
-            stops.iter_mut().filter(|stop| !stop.gone).collect();
-        match uri {
-            _ if left.is_empty() => return -1,
-            Some(uri) => behind_strict(message, own, uri, &mut left),
-            None => behind_loose(message, own, &mut left),
-        }
+    let left: SmallVec<[&Stop<'_>; 8]> = stops.iter().filter(|stop| !stop.gone).collect();
+    if left.is_empty() {
+        return -1;
+    }
+    let turn = match Uri::parse(&old) {
+        Ok(uri) if in_dialog && own.is_own_uri(&uri) => behind_strict(message, own, uri, &left),
+        _ => behind_loose(message, own, &left),
     };
-    let old = turn.keeps_old.then(|| Bytes::copy_from_slice(draft.uri()));
-    let end = stops.last().map_or(0, |stop| stop.line.end);
-    let done: SmallVec<[Stop<'_>; 8]> = stops;
-    let cuts = cuts(&done);
-    drop(done);
-
-    for cut in cuts {
-        draft.lumps.delete(cut);
+    for cut in cuts(&stops) {
+        lumps.delete(cut);
     }
-    if let Some(old) = old {
-        draft.lumps.insert(end, [b"Route: <", &old[..], b">\r\n"].concat().into());
+    if turn.keeps_old {
+        let end = stops.last().map_or(0, |stop| stop.line.end);
+        lumps.insert(end, [b"Route: <", &old[..], b">\r\n"].concat().into());
     }
-    draft.route_params = turn.params;
+    *route_params = turn.params;
     if turn.socket.is_some() {
-        draft.force_socket = turn.socket;
+        *force_socket = turn.socket;
     }
     if turn.uri.is_some() || turn.dst_uri.is_some() {
-        draft.dst_uri = turn.dst_uri;
+        *dst_uri = turn.dst_uri;
     }
     if turn.uri.is_some() {
-        draft.uri = turn.uri;
+        *uri = turn.uri;
     }
     if turn.over && !in_dialog { -3 } else { 1 }
 }
 
 /// Every Route value; `None` if there is one that can not be read.
 fn stops<'a>(message: &'a Message, lumps: &Lumps) -> Option<SmallVec<[Stop<'a>; 8]>> {
-    let stop = |address: Result<_, _>| {
-        let address: super::super::message::NameAddr<'a> = address.ok()?;
+    let stop = |address: Result<NameAddr<'a>, UriError>| {
+        let address = address.ok()?;
         Some(Stop {
             uri: address.parsed_uri().ok()?,
             gone: lumps.is_deleted(address.at.clone()),
             at: address.at,
             line: address.line,
             uri_at: address.uri_at,
-            done: false,
+            done: Cell::new(false),
         })
     };
     message.addresses(Name::Route).map(stop).collect()
 }
 
 /// The top value may be ours.
-fn behind_loose(message: &Message, own: &Own, left: &mut [&mut Stop<'_>]) -> Turn {
+fn behind_loose(message: &Message, own: &Own, left: &[&Stop<'_>]) -> Turn {
     let mut turn = Turn::default();
     let mut at = 0;
     if own.is_own_uri(&left[0].uri) {
-        turn.params = Some(params(message, &left[0].uri, left[0].uri_at.clone()));
+        turn.params = Some(left[0].text(message).slice(params(&left[0].uri)));
         turn.socket = socket(own, &left[0].uri);
-        left[0].done = true;
+        left[0].done.set(true);
         at = 1;
         if let [first, second, ..] = left
             && first.is_double()
@@ -130,16 +129,16 @@ fn behind_loose(message: &Message, own: &Own, left: &mut [&mut Stop<'_>]) -> Tur
             && own.is_own_uri(&second.uri)
         {
             turn.socket = socket(own, &second.uri).or(turn.socket);
-            second.done = true;
+            second.done.set(true);
             at = 2;
         }
     }
-    match left.get_mut(at) {
+    match left.get(at) {
         None => turn.over = true,
         Some(next) if next.is_loose() => turn.dst_uri = Some(next.text(message)),
         Some(next) => {
             turn.uri = Some(next.text(message));
-            next.done = true;
+            next.done.set(true);
             turn.keeps_old = true;
         }
     }
@@ -147,12 +146,13 @@ fn behind_loose(message: &Message, own: &Own, left: &mut [&mut Stop<'_>]) -> Tur
 }
 
 /// The top value of ours went into the Request-URI, the target behind the last Route.
-fn behind_strict(message: &Message, own: &Own, uri: Uri<'_>, left: &mut [&mut Stop<'_>]) -> Turn {
-    let mut turn = Turn { params: Some(Bytes::copy_from_slice(uri.params.0)), ..Turn::default() };
+fn behind_strict(message: &Message, own: &Own, uri: Uri<'_>, left: &[&Stop<'_>]) -> Turn {
+    let params = Bytes::copy_from_slice(&uri.text[params(&uri)]);
+    let mut turn = Turn { params: Some(params), ..Turn::default() };
     let mut at = 0;
     if left[0].is_double() && own.is_own_uri(&left[0].uri) {
         turn.socket = socket(own, &left[0].uri);
-        left[0].done = true;
+        left[0].done.set(true);
         at = 1;
     }
     let last = left.len() - 1;
@@ -163,11 +163,11 @@ fn behind_strict(message: &Message, own: &Own, uri: Uri<'_>, left: &mut [&mut St
                 turn.dst_uri = Some(next.text(message));
             }
             turn.uri = Some(left[last].text(message));
-            left[last].done = true;
+            left[last].done.set(true);
         }
         Some(next) => {
             turn.uri = Some(next.text(message));
-            left[at].done = true;
+            left[at].done.set(true);
         }
     }
     turn
@@ -178,12 +178,11 @@ fn socket(own: &Own, uri: &Uri<'_>) -> Option<SocketId> {
     own.named(uri.host, uri.port, transport).map(|socket| socket.id)
 }
 
-/// The parameters of a URI that stands in the message, with the first semicolon.
-fn params(message: &Message, uri: &Uri<'_>, at: Range<usize>) -> Bytes {
-    let text = message.bytes().slice(at);
-    let headers = uri.headers.map_or(0, |headers| headers.len() + 1);
-    let end = text.len() - headers;
-    text.slice(end - uri.params.0.len()..end)
+/// Where the parameters of a URI stand in its text, with the first semicolon.
+fn params(uri: &Uri<'_>) -> Range<usize> {
+    let end = uri.text.len() - uri.headers.map_or(0, |headers| headers.len() + 1);
+    let length = uri.params.0.len();
+    end - length - usize::from(length > 0)..end
 }
 
 /// What goes with the values that are done: a line without a value left goes whole, else each with
@@ -191,10 +190,10 @@ fn params(message: &Message, uri: &Uri<'_>, at: Range<usize>) -> Bytes {
 fn cuts(stops: &[Stop<'_>]) -> SmallVec<[Range<usize>; 4]> {
     let mut cuts = SmallVec::new();
     for line in stops.chunk_by(|left, right| left.line == right.line) {
-        if !line.iter().any(|stop| stop.done) {
+        if !line.iter().any(|stop| stop.done.get()) {
             continue;
         }
-        let mut kept = line.iter().enumerate().filter(|(_, stop)| !stop.gone && !stop.done);
+        let mut kept = line.iter().enumerate().filter(|(_, stop)| !stop.gone && !stop.done.get());
         let Some((first, stop)) = kept.next() else {
             cuts.push(line[0].line.clone());
             continue;
@@ -218,8 +217,7 @@ fn cuts(stops: &[Stop<'_>]) -> SmallVec<[Range<usize>; 4]> {
 
 /// `check_route_param(regex)`: whether the parameters of the own Route that was removed, such as
 /// `;lr;nat=yes`, have a match; 1 or -1.
-pub fn check_route_param(draft: &Draft, pattern: &str) -> i64 {
-    let Ok(pattern) = Regex::new(pattern) else { return -1 };
+pub fn check_route_param(draft: &Draft, pattern: &Regex) -> i64 {
     let params = draft.route_params.as_deref();
     if params.is_some_and(|params| pattern.is_match(params)) { 1 } else { -1 }
 }
@@ -228,7 +226,7 @@ pub fn check_route_param(draft: &Draft, pattern: &str) -> i64 {
 /// the tag of From that the dialog began with goes downstream, as does what has no `ftag`.
 pub fn is_direction(draft: &Draft, which: &str) -> i64 {
     let params = draft.route_params.as_deref().unwrap_or_default();
-    let params = super::super::message::Params(params.strip_prefix(b";").unwrap_or(params));
+    let params = Params(params.strip_prefix(b";").unwrap_or(params));
     let ftag = params.get(b"ftag").flatten();
     let is_upstream = ftag.is_some_and(|ftag| draft.message.from().tag() != Some(ftag));
     let is_asked = match which {

@@ -31,16 +31,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     KX.value("get_turi", &[], |context, _| Ok(part(context, Whose::To, Part::Whole))),
     KX.value("get_ua", &[], |context, _| Ok(var::value(&context.draft.message, Name::UserAgent))),
-    KX.value("gete_fhost", &[], |context, _| Ok(or_empty(part(context, Whose::From, Part::Host)))),
-    KX.value("gete_fuser", &[], |context, _| Ok(or_empty(part(context, Whose::From, Part::User)))),
+    KX.value("gete_fhost", &[], |context, _| {
+        Ok(var::or(part(context, Whose::From, Part::Host), b""))
+    }),
+    KX.value("gete_fuser", &[], |context, _| {
+        Ok(var::or(part(context, Whose::From, Part::User), b""))
+    }),
     KX.value("gete_rhost", &[], |context, _| {
-        Ok(or_empty(part(context, Whose::Request, Part::Host)))
+        Ok(var::or(part(context, Whose::Request, Part::Host), b""))
     }),
     KX.value("gete_ruser", &[], |context, _| {
-        Ok(or_empty(part(context, Whose::Request, Part::User)))
+        Ok(var::or(part(context, Whose::Request, Part::User), b""))
     }),
     KX.value("gete_ua", &[], |context, _| {
-        Ok(or_empty(var::value(&context.draft.message, Name::UserAgent)))
+        Ok(var::or(var::value(&context.draft.message, Name::UserAgent), b""))
     }),
     KX.row(
         "ifdef",
@@ -56,8 +60,4 @@ pub(super) static FUNCTIONS: &[Function] = &[
 fn part(context: &Context, whose: Whose, part: Part) -> Given<'_> {
     let uri = var::uri(&context.draft, whose);
     uri.and_then(|uri| var::part_of(uri, part)).unwrap_or(Given::Nil)
-}
-
-fn or_empty(value: Given<'_>) -> Given<'_> {
-    if value == Given::Nil { Given::Str(b"") } else { value }
 }

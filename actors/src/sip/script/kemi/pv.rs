@@ -10,9 +10,11 @@ const PV: Module = Module("pv");
 /// The functions of `KSR.pv`.
 pub(super) static FUNCTIONS: &[Function] = &[
     PV.value("get", STR, |context, args| read(context, args.str(0))),
-    PV.value("gete", STR, |context, args| read(context, args.str(0)).map(|value| or(value, b""))),
+    PV.value("gete", STR, |context, args| {
+        read(context, args.str(0)).map(|value| var::or(value, b""))
+    }),
     PV.value("getw", STR, |context, args| {
-        read(context, args.str(0)).map(|value| or(value, b"<null>"))
+        read(context, args.str(0)).map(|value| var::or(value, b"<null>"))
     }),
     PV.bool("is_null", STR, |context, args| {
         read(context, args.str(0)).map(|value| (value == Given::Nil).into())
@@ -37,9 +39,4 @@ fn name(text: &[u8]) -> Result<Name<'_>, Raised> {
 
 fn read<'c>(context: &'c Context, text: &[u8]) -> Answer<'c> {
     var::read(context, &name(text)?)
-}
-
-/// The value, or a text where there is none.
-fn or<'c>(value: Given<'c>, otherwise: &'static [u8]) -> Given<'c> {
-    if value == Given::Nil { Given::Str(otherwise) } else { value }
 }

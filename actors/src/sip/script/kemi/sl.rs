@@ -37,7 +37,7 @@ pub(super) fn reply(context: &mut Context, code: u16, reason: &[u8]) -> Result<i
     let mut out = Vec::with_capacity(context.draft.message.bytes().len().min(2048));
     let env = &context.env;
     let mut sl = env.sl.borrow_mut();
-    let back = sl.reply(&context.draft, &env.own, code, reason, context.now, &mut out);
+    let back = sl.reply(&context.draft, code, reason, context.now, &mut out);
     drop(sl);
     let Some(back) = back else { return Ok(-1) };
     held(&mut context.vars, out.len())?;

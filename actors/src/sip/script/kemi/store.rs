@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use lineway_wire::sip::textops::Flags;
 
-use super::{INT, Module, STR2, STR2_INT, STR3, text};
+use super::{INT, Module, STR2, STR2_INT, STR3, edit};
 use crate::sip::htable::Datum;
 use crate::sip::permissions;
 use crate::sip::pike::{PikeLimits, Verdict};
@@ -91,8 +92,8 @@ fn match_name<'c>(context: &'c mut Context, args: &Args<'_>) -> Answer<'c> {
         b"ne" => tables.any_key(table, now, |key| key != wanted),
         b"sw" => tables.any_key(table, now, |key| key.starts_with(wanted)),
         b"re" => {
-            let _pattern = text(args, 2)?;
-            false
+            let pattern = edit::pattern(context, wanted, Flags::default())?;
+            tables.any_key(table, now, |key| pattern.is_match(key))
         }
         _ => false,
     };

@@ -193,11 +193,7 @@ fn picked<'c>(
             };
         }
     };
-    match value.map(unfold) {
-        Some(Cow::Borrowed(value)) => Given::Str(value),
-        Some(Cow::Owned(value)) => Given::Owned(value),
-        None => Given::Nil,
-    }
+    unfolded(value)
 }
 
 fn read_avps<'c>(context: &'c Context, name: &[u8], index: Index) -> Given<'c> {
@@ -294,7 +290,21 @@ fn read_plain(context: &Context, plain: Plain) -> Given<'_> {
 
 /// The value of the first header of a name, without folds.
 pub(in super::super) fn value(message: &Message, name: Header) -> Given<'_> {
-    picked(message.first(name).map(|header| header.value).into_iter(), Index::First, b"")
+    unfolded(message.first(name).map(|header| header.value))
+}
+
+/// A value without folds.
+pub(in super::super) fn unfolded(value: Option<&[u8]>) -> Given<'_> {
+    match value.map(unfold) {
+        Some(Cow::Borrowed(value)) => Given::Str(value),
+        Some(Cow::Owned(value)) => Given::Owned(value),
+        None => Given::Nil,
+    }
+}
+
+/// The value, or a text where there is none.
+pub(in super::super) fn or<'c>(value: Given<'c>, otherwise: &'static [u8]) -> Given<'c> {
+    if value == Given::Nil { Given::Str(otherwise) } else { value }
 }
 
 /// An address as text.

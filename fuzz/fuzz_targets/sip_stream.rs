@@ -1,0 +1,8 @@
+//! SIP: a stream at any segmentation.
+
+#![no_main]
+
+#[path = "../checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::sip::stream(data));
