@@ -8,12 +8,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt;
 use lineway::admin::{CloseOutcome, Context, NotReady, Server};
-use lineway_actors::registry::{LineId, LineState, LineView, Registry};
+use lineway_actors::metrics::{Metrics, SipDrop};
+use lineway_actors::registry::{LineId, LineState, LineView, Registry, SipView};
 use lineway_actors::settings::{
-    FisherClientSettings, Host, NodeSettings, Plan, Target, TesterSettings,
+    FisherClientSettings, Host, NodeSettings, Plan, SipAddress, SipListenerSettings, Target,
+    TesterSettings,
 };
+use lineway_actors::sip::back::SendError;
+use lineway_actors::sip::script::ScriptFault;
 use lineway_actors::testkit::settings::{self, node};
 use lineway_actors::wire::line::{Direction, LineKind, PauseReason, PauseReasons};
+use lineway_actors::wire::sip::message::Method;
+use lineway_actors::wire::sip::own::Transport;
 use lineway_actors::wire::units::Port;
 
 fn main() -> std::io::Result<()> {
@@ -32,6 +38,7 @@ fn main() -> std::io::Result<()> {
 fn context(lines: u64, unready: bool) -> Context {
     let registry = Registry::new();
     let plan = Arc::new(plan());
+    registry.sip().insert(sip_chain());
     for number in 1..=lines {
         let line = line(number, &plan);
         let candidates = match &*line.node {
@@ -129,6 +136,68 @@ fn candidates(number: u64, maker: LineId) -> Vec<LineView> {
     (0..if racing { 2 } else { 1 }).map(candidate).collect()
 }
 
+fn sip_addresses() -> Vec<SipAddress> {
+    let address = ([127, 0, 0, 1], 5060).into();
+    [Transport::Udp, Transport::Tcp].map(|transport| SipAddress { transport, address }).into()
+}
+
+/// A SIP chain that has carried calls, and is hit by a few mistakes.
+fn sip_chain() -> SipView {
+    let metrics = Metrics::new("example");
+    let (listener, router) = (
+        metrics.node(&"sip".into(), "SipListener"),
+        metrics.node(&"sip-routes".into(), "SipRouter"),
+    );
+    let carried = Arc::clone(listener.sip_listener().expect("it is a listener"));
+    let routed = Arc::clone(router.sip_router().expect("it is a router"));
+    carried.received(Transport::Udp, 48_211);
+    carried.received(Transport::Tcp, 1_309);
+    carried.sent(Transport::Udp, 47_020);
+    carried.sent(Transport::Tcp, 1_250);
+    carried.open.set(17);
+    carried.keepalives.inc_by(420);
+    carried.overload.inc_by(3);
+    for (method, count) in [(Method::Invite, 8_120), (Method::Ack, 8_051), (Method::Bye, 7_990)] {
+        for _ in 0..count {
+            routed.request(method);
+            routed.forwarded(method);
+        }
+    }
+    for _ in 0..812 {
+        routed.request(Method::Options);
+        routed.reply_sent(200);
+    }
+    for (code, count) in [(180, 8_001), (200, 15_770), (486, 133), (503, 9)] {
+        for _ in 0..count {
+            routed.reply(code);
+            routed.reply_forwarded(code);
+        }
+    }
+    (0..21).for_each(|_| routed.reply_sent(404));
+    (0..12).for_each(|_| routed.dropped(SipDrop::Via));
+    (0..40).for_each(|_| routed.dropped(SipDrop::NotSip));
+    (0..4).for_each(|_| routed.send_error(SendError::Refused));
+    (0..2).for_each(|_| routed.script_error(ScriptFault::Runtime));
+    // The next answer has more, so that rates are shown.
+    let later = Arc::clone(&routed);
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(100));
+            later.request(Method::Invite);
+            later.forwarded(Method::Invite);
+            later.reply(200);
+            later.reply_forwarded(200);
+        }
+    });
+    SipView {
+        listener: "sip".into(),
+        router: "sip-routes".into(),
+        listen: sip_addresses(),
+        carried,
+        routed,
+    }
+}
+
 fn plan() -> Plan {
     let listener = |ports: std::ops::RangeInclusive<i64>| {
         let mut node = settings::listener(([127, 0, 0, 1], 0).into());
@@ -156,6 +225,12 @@ fn plan() -> Plan {
         node("echo", NodeSettings::EchoServer, None),
         node("tester", NodeSettings::TesterClient(tester.clone()), Some("checked")),
         node("checked", NodeSettings::TesterServer(tester), None),
+        node(
+            "sip",
+            NodeSettings::SipListener(SipListenerSettings::new(sip_addresses())),
+            Some("sip-routes"),
+        ),
+        node("sip-routes", NodeSettings::SipRouter(Arc::default()), None),
     ]);
     plan.service.workers = 2;
     plan

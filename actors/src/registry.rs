@@ -11,9 +11,11 @@ use dashmap::DashMap;
 use lineway_wire::line::{Direction, LineKind, PauseReasons};
 
 mod parent;
+mod sip;
 mod socket;
 
 pub use parent::{MuxNow, MuxSides, MuxView, Takes};
+pub use sip::{SipChains, SipView};
 pub use socket::{Answers, SocketSnapshot, SocketView, Sockets};
 
 /// The name of a line: its worker and its number there, counted from 1 and never used twice.
@@ -223,12 +225,13 @@ impl LineView {
     }
 }
 
-/// Every live line of the process, which the supervisor keeps, and every message socket, which the
-/// service does. Anybody may read it.
+/// Every live line of the process, which the supervisor keeps, and every message socket and SIP
+/// chain, which the service does. Anybody may read it.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     lines: Arc<DashMap<LineId, Arc<LineView>>>,
     sockets: Sockets,
+    sip: SipChains,
 }
 
 impl Registry {
@@ -240,6 +243,11 @@ impl Registry {
     /// The message sockets.
     pub const fn sockets(&self) -> &Sockets {
         &self.sockets
+    }
+
+    /// The SIP chains.
+    pub const fn sip(&self) -> &SipChains {
+        &self.sip
     }
 
     /// Enters a line.

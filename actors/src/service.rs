@@ -3,6 +3,7 @@
 //! It lives beside the workers, on the thread of the supervisor, and speaks to them by messages.
 
 mod diff;
+mod sip;
 mod sockets;
 
 use std::collections::HashMap;
@@ -23,8 +24,10 @@ use crate::net::bind::{self, BindError, Bound, Hold};
 use crate::net::{ListenKey, ListenOptions};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::sip::router::Refusal;
 use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle, timers};
 
+use sip::Sip;
 use sockets::{Prepared, Sockets};
 
 /// How often a drain looks whether the last line is over.
@@ -63,6 +66,9 @@ pub enum StartCause {
     /// The worker that a socket was to live on does not answer.
     #[error("worker {0} does not answer")]
     Worker(usize),
+    /// The router of a SIP chain does not take its settings up.
+    #[error(transparent)]
+    Script(Refusal),
     /// A host name does not resolve.
     #[error("the name {name} does not resolve: {why}")]
     Name {
@@ -78,6 +84,7 @@ pub enum StartCause {
 pub struct Bindings {
     bound: Vec<(Arc<str>, ListenKey, Bound)>,
     sockets: Prepared,
+    sip: sip::Prepared,
 }
 
 impl Bindings {
@@ -105,13 +112,16 @@ pub struct Service {
     held: HashMap<ListenKey, Held>,
     limits: HashMap<Arc<str>, LineLimit>,
     sockets: Sockets,
+    sip: Sip,
 }
 
 impl Service {
     /// A service on these workers that does nothing yet.
     pub fn new(board: Board, workers: Vec<WorkerHandle>, plan: Arc<Plan>) -> Self {
         let sockets = Sockets::new(board.clone(), workers.clone());
-        Self { board, workers, plan, held: HashMap::new(), limits: HashMap::new(), sockets }
+        let sip = Sip::new(board.clone(), workers.clone());
+        let (held, limits) = (HashMap::new(), HashMap::new());
+        Self { board, workers, plan, held, limits, sockets, sip }
     }
 
     /// The plan in force.
@@ -154,6 +164,11 @@ impl Service {
                     }),
                 }
             }
+        }
+        match self.sip.prepare(plan, inherited).await {
+            Ok(prepared) if errors.is_empty() => bindings.sip = prepared,
+            Ok(prepared) => self.sip.forget(prepared).await,
+            Err(found) => errors.extend(found),
         }
         if errors.is_empty() { Ok(bindings) } else { Err(errors) }
     }
@@ -207,11 +222,12 @@ impl Service {
             let _ = worker.send(install).await;
         }
         for node in &plan.nodes {
-            if node.settings.messages().is_none() {
+            if node.settings.messages().is_none() && !node.settings.is_sip() {
                 self.board.health.keep_places(&node.name, node.listen_keys().count());
             }
         }
         self.sockets.install(&plan, bindings.sockets).await;
+        self.sip.install(&plan, bindings.sip).await;
         self.plan = plan;
     }
 
@@ -265,10 +281,11 @@ impl Service {
     }
 
     /// Waits until every line is over and every request is answered, at most `limit`; then ends
-    /// those that are left. What message sockets have queued is written while their `linger-ms`
+    /// those that are left. SIP messages are not received any more from the beginning. What message sockets have queued is written while their `linger-ms`
     /// lasts.
     pub async fn drain(&mut self, limit: Duration) -> usize {
         self.stop_listening().await;
+        self.sip.stop().await;
         let sockets = self.sockets.stop(limit);
         let lines = async {
             if self.wait_for_lines(limit).await == 0 {

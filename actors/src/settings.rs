@@ -134,6 +134,11 @@ impl NodeSettings {
         }
     }
 
+    /// True for a node of a SIP chain.
+    pub const fn is_sip(&self) -> bool {
+        matches!(self, Self::SipListener(_) | Self::SipRouter(_))
+    }
+
     /// The type as written in the configuration.
     pub const fn type_name(&self) -> &'static str {
         match self {

@@ -14,6 +14,7 @@ mod query;
 mod reserve;
 mod routes;
 mod server;
+mod sip;
 mod sockets;
 
 use std::io;

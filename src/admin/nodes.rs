@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lineway_actors::registry::{LineView, Takes};
+use lineway_actors::registry::{LineView, SipView, Takes};
 use lineway_actors::settings::{
-    Host, MessageSettings, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan, SipRouterSettings,
-    built_in_script,
+    Host, MessageSettings, MuxMode, MuxSettings, NodePlan, NodeSettings, Plan,
 };
 use lineway_actors::wire::units::{ByteCount, Port};
 use lineway_actors::wire::zmp::core::DuplicatePolicy;
@@ -16,6 +15,7 @@ use lineway_actors::wire::zmp::endpoint::Endpoint;
 use serde::Serialize;
 
 use super::json::document;
+use super::sip::{Counted, SipSummary};
 use super::{Context, NotReady, sockets};
 
 #[derive(Serialize)]
@@ -48,6 +48,9 @@ struct Node<'a> {
     /// Of a message socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     socket: Option<Connected>,
+    /// Of a SIP node that runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sip: Option<Counted>,
     settings: Summary,
 }
 
@@ -103,34 +106,6 @@ struct Summary {
     messages: Option<MessageSummary>,
     #[serde(flatten)]
     sip: Option<SipSummary>,
-}
-
-/// What tells one `SipRouter` from another.
-#[derive(Serialize)]
-struct SipSummary {
-    script: String,
-    /// Of the built-in script.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<&'static str>,
-    script_time_limit_ms: u64,
-    script_memory_bytes: u64,
-    resolve_timeout_ms: u64,
-    max_branches: u32,
-    max_htable_entries: u32,
-}
-
-impl SipSummary {
-    fn of(sip: &SipRouterSettings) -> Self {
-        Self {
-            script: sip.script.name.to_string(),
-            mode: (sip.script == built_in_script()).then_some(sip.mode.as_str()),
-            script_time_limit_ms: sip.script_time_limit.get(),
-            script_memory_bytes: sip.script_memory.get(),
-            resolve_timeout_ms: sip.resolve_timeout.get(),
-            max_branches: sip.max_branches,
-            max_htable_entries: sip.max_htable_entries,
-        }
-    }
 }
 
 /// What tells one message socket from another.
@@ -236,7 +211,9 @@ pub(super) fn document_of(context: &Context) -> Bytes {
             .collect(),
         lines_open: lines.len(),
     };
-    let nodes = plan.nodes.iter().map(|node| self::node(node, &not_ready, &open)).collect();
+    let chains = context.registry.sip().snapshot();
+    let node = |node| self::node(node, &not_ready, &open, &chains);
+    let nodes = plan.nodes.iter().map(node).collect();
     document(&Nodes { service, nodes })
 }
 
@@ -261,6 +238,7 @@ fn node<'a>(
     node: &'a NodePlan,
     not_ready: &[NotReady],
     open: &HashMap<Arc<str>, Open>,
+    chains: &[SipView],
 ) -> Node<'a> {
     let reasons: Vec<&str> = not_ready
         .iter()
@@ -281,7 +259,20 @@ fn node<'a>(
             .settings
             .messages()
             .map(|_| open.map_or_else(Connected::default, |o| o.connected)),
+        sip: sip(node, chains),
         settings: summary(&node.settings),
+    }
+}
+
+fn sip(node: &NodePlan, chains: &[SipView]) -> Option<Counted> {
+    match &node.settings {
+        NodeSettings::SipListener(_) => {
+            chains.iter().find(|chain| chain.listener == node.name).map(Counted::listener)
+        }
+        NodeSettings::SipRouter(_) => {
+            chains.iter().find(|chain| chain.router == node.name).map(Counted::router)
+        }
+        _ => None,
     }
 }
 

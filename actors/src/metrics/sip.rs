@@ -207,6 +207,10 @@ impl SipListenerMetrics {
         self.open.dec();
         self.closed[why as usize].inc();
     }
+    /// Messages of a transport that came in and that left.
+    pub fn messages_of(&self, transport: Transport) -> (u64, u64) {
+        (self.received[transport as usize].get(), self.sent[transport as usize].get())
+    }
     /// Messages that came in and that left.
     pub fn messages(&self) -> (u64, u64) {
         let sum = |counters: &[IntCounter]| counters.iter().map(IntCounter::get).sum();
@@ -269,6 +273,32 @@ impl SipRouterMetrics {
     /// The script failed.
     pub fn script_error(&self, fault: ScriptFault) {
         self.script_errors[fault as usize].inc();
+    }
+    /// Requests of each method: those that came in and those that went on.
+    pub fn by_method(&self) -> impl Iterator<Item = (SipMethod, u64, u64)> + '_ {
+        SipMethod::ALL.into_iter().map(|method| {
+            let at = method as usize;
+            (method, self.requests[at].get(), self.forwarded[at].get())
+        })
+    }
+    /// Replies of each class: those that came in, those that went on, and those made here.
+    pub fn by_class(&self) -> impl Iterator<Item = (SipClass, [u64; 3])> + '_ {
+        SipClass::ALL.into_iter().map(|class| {
+            let families = [&self.replies, &self.replies_forwarded, &self.replies_sent];
+            (class, families.map(|family| family[class as usize].get()))
+        })
+    }
+    /// Messages that were dropped, by why.
+    pub fn drops(&self) -> impl Iterator<Item = (SipDrop, u64)> + '_ {
+        SipDrop::ALL.into_iter().map(|why| (why, self.dropped_count(why)))
+    }
+    /// Messages that could not be sent, by why.
+    pub fn send_errors(&self) -> impl Iterator<Item = (SendError, u64)> + '_ {
+        SendError::ALL.into_iter().map(|why| (why, self.send_errors[why as usize].get()))
+    }
+    /// Invocations of the script that failed, by how.
+    pub fn script_errors(&self) -> impl Iterator<Item = (ScriptFault, u64)> + '_ {
+        ScriptFault::ALL.into_iter().map(|fault| (fault, self.script_errors[fault as usize].get()))
     }
     /// What the admin pages show.
     pub fn totals(&self) -> SipTotals {

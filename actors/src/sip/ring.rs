@@ -78,14 +78,30 @@ impl Ring {
     }
 
     /// Hands over a batch in its order and wakes the owner once. Takes what there is room for out
-    /// of the front of `batch`; what is left did not fit: datagrams of it are dropped and counted, a
-    /// connection keeps it, stops reading and waits for [room](Self::poll_room).
+    /// of the front of `batch`; what is left did not fit: the connection that it came by keeps it,
+    /// stops reading and waits for [room](Self::poll_room).
     pub fn push(&self, batch: &mut Vec<Arrival>) {
-        let mut state = self.lock();
+        Self::put(self.lock(), self.limits, batch);
+    }
+
+    /// As [`push`](Self::push) for datagrams, where what is left is to be dropped and counted. While
+    /// connections wait for room, datagrams get half of it: they would take all that becomes free.
+    pub fn push_datagrams(&self, batch: &mut Vec<Arrival>) {
+        let state = self.lock();
+        let RingLimits { bytes, count } = self.limits;
+        let limits = if state.waiting.is_empty() {
+            self.limits
+        } else {
+            RingLimits { bytes: bytes / 2, count: count / 2 }
+        };
+        Self::put(state, limits, batch);
+    }
+
+    fn put(mut state: MutexGuard<'_, State>, limits: RingLimits, batch: &mut Vec<Arrival>) {
         let mut fit = 0;
         for arrival in &*batch {
             let bytes = state.bytes + arrival.bytes.len();
-            if state.count > 0 && (state.count >= self.limits.count || bytes > self.limits.bytes) {
+            if state.count > 0 && (state.count >= limits.count || bytes > limits.bytes) {
                 break;
             }
             state.bytes = bytes;

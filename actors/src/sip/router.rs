@@ -30,6 +30,7 @@ use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
 use super::site::SipSite;
 use super::transport::{Fault, TransportStart, Transports};
+use crate::health::NodeHealth;
 use crate::metrics::ActorKind;
 use crate::settings::{SipListenerSettings, SipRouterSettings};
 use crate::spawn;
@@ -106,6 +107,8 @@ struct Belongings {
     settings: RefCell<Arc<SipRouterSettings>>,
     /// What answers a stream that can not be read any further; shared with the connections.
     env: Rc<RefCell<Option<Rc<ScriptEnv>>>>,
+    /// Whether the script runs on this worker.
+    health: NodeHealth,
 }
 
 impl Belongings {
@@ -221,6 +224,7 @@ impl SipRouter {
             },
         )?;
         let belongings = Rc::new(Belongings {
+            health: worker.board.health.node(&start.router, worker.index, 0),
             worker: Rc::clone(worker),
             node: start.router,
             own,
@@ -257,7 +261,9 @@ impl SipRouter {
         let again = actors.clone();
         let (belongings, handle) = (Rc::clone(belongings), Rc::clone(handle));
         let start = |_: &mut Context<Self>| router;
+        belongings.health.ready();
         Ok(spawn::start(ActorKind::SipRouter, &actors, start, move |_| {
+            belongings.health.not_ready("it is being started again");
             tokio::task::spawn_local(async move {
                 tokio::time::sleep(AGAIN).await;
                 again.kind(ActorKind::SipRouter).restarted();
@@ -270,6 +276,7 @@ impl SipRouter {
                     }
                     Err(error) => {
                         tracing::error!(node = %belongings.node, %error, "the router does not start again");
+                        belongings.health.not_ready(format!("it does not start again: {error}"));
                     }
                 }
             });

@@ -284,7 +284,7 @@ impl Transports {
     pub fn stop(&self) {
         self.site.stopped.set(true);
         self.datagrams.iter().for_each(|port| port.wake());
-        self.listening.iter().for_each(|port| port.wake());
+        self.listening.iter().for_each(|port| port.close());
         self.site.connections.stop(self.site.worker.index);
     }
 }

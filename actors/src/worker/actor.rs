@@ -20,6 +20,7 @@ use crate::metrics::ActorKind;
 use crate::net::ListenKey;
 use crate::registry::LineId;
 use crate::settings::Plan;
+use crate::sip::router::{RouterStart, SipHandle, SipRouter, StartFault};
 use crate::socket::{Answering, Dealer, Router, Unstarted, broker, echo};
 use crate::spawn;
 
@@ -70,6 +71,11 @@ pub enum Control {
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct HostSocket(pub Unstarted);
+
+/// Starts a SIP chain on a worker.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<SipHandle, StartFault>")]
+pub struct HostSip(pub RouterStart);
 
 /// Starts what answers a `RouterSocket`.
 #[derive(Debug, Message)]
@@ -204,6 +210,14 @@ impl Handler<HostSocket> for WorkerActor {
 
     fn handle(&mut self, HostSocket(socket): HostSocket, _: &mut Self::Context) {
         socket.start(&self.desk.borrow().worker.socket_env());
+    }
+}
+
+impl Handler<HostSip> for WorkerActor {
+    type Result = Result<SipHandle, StartFault>;
+
+    fn handle(&mut self, HostSip(start): HostSip, _: &mut Self::Context) -> Self::Result {
+        SipRouter::start(&self.desk.borrow().worker, start)
     }
 }
 

@@ -18,7 +18,7 @@ use actix::{Addr, Recipient};
 use lineway_wire::line::{Direction, FinishReason, LineKind};
 
 pub use actor::{
-    Answer, AnswerWith, Control, HostSocket, Install, ListenAt, WorkerActor, WorkerHandle,
+    Answer, AnswerWith, Control, HostSip, HostSocket, Install, ListenAt, WorkerActor, WorkerHandle,
 };
 pub use reporter::Reporter;
 pub use timers::Timers;

@@ -20,6 +20,10 @@ let asked = 0;
 let answered = null;
 let shownNodes = '';
 let shownSockets = '';
+let shownSip = '';
+// What SIP nodes had counted at the last answer, and when that was asked for.
+let sipBefore = new Map();
+let sipAt = 0;
 let asking = null;
 let parent = '';
 let shownLines = new Map();
@@ -138,9 +142,14 @@ function chainsOf(nodes) {
   return chains;
 }
 
+function scriptWords({ script, mode }) {
+  return mode ? 'built-in script, ' + mode : visible(script);
+}
+
 function addresses(settings) {
   const parts = [];
   if (settings.listen) parts.push(settings.listen.join(', '));
+  if (settings.script) parts.push(scriptWords(settings));
   if (settings.bind && settings.bind.length > 0) parts.push(settings.bind.map(visible).join(', '));
   if (settings.connect && settings.connect.length > 0) parts.push('to ' + settings.connect.map(visible).join(', '));
   if (settings.lines) parts.push(some(settings.lines, 'line', 'lines') + ' a worker');
@@ -194,7 +203,11 @@ function nodeBox(node, first) {
     carried.title = peersTitle(node.socket);
     box.append(carried);
   }
-  if (!node.socket && (first || node.lines_open > 0)) foot.append(element('span', 'open', count(node.lines_open) + ' open'));
+  if (node.sip) {
+    const carried = element('span', 'carried', sipWords(node.sip));
+    box.append(carried);
+  }
+  if (!node.socket && !node.sip && (first || node.lines_open > 0)) foot.append(element('span', 'open', count(node.lines_open) + ' open'));
   box.append(foot);
   return box;
 }
@@ -349,6 +362,168 @@ function showSockets(answer, nodes) {
   const place = new Map(nodes.map((node, index) => [node.name, index]));
   const inOrder = [...answer.sockets].sort((a, b) => (place.get(a.node) ?? nodes.length) - (place.get(b.node) ?? nodes.length));
   at('sockets').replaceChildren(...inOrder.map(socketBox));
+}
+
+// ---- SIP --------------------------------------------------------------------------------------
+
+function sum(counts) {
+  return Object.values(counts).reduce((all, one) => all + one, 0);
+}
+
+// A count of each second, with two digits that matter.
+function rate(number) {
+  if (number >= 99.5) return count(Math.round(number));
+  return number === 0 ? '0' : number.toFixed(number < 9.95 ? 1 : 0);
+}
+
+function sipWords(sip) {
+  if (sip.listen) {
+    return some(sum(sip.received), 'message', 'messages') + ' in, ' + count(sum(sip.sent)) + ' out';
+  }
+  const requests = Object.values(sip.requests).reduce((all, one) => all + one.received, 0);
+  const errors = sum(sip.script_errors);
+  return some(requests, 'request', 'requests') + (errors > 0 ? ', ' + some(errors, 'script error', 'script errors') : '');
+}
+
+// What a node has counted, as one flat map: `INVITE received` to a number.
+function flat(sip) {
+  const counts = new Map();
+  const add = (value, path) => {
+    if (typeof value === 'number') counts.set(path, value);
+    else if (value && typeof value === 'object' && !Array.isArray(value)) {
+      for (const key of Object.keys(value)) add(value[key], path ? path + ' ' + key : key);
+    }
+  };
+  add(sip, '');
+  return counts;
+}
+
+const SIP_COLUMNS = [
+  ['Message', 'c-sip-what'],
+  ['Received / s', 'c-number right'],
+  ['Forwarded / s', 'c-number right'],
+  ['Made here / s', 'c-number right'],
+  ['Received', 'c-number right'],
+  ['Forwarded', 'c-number right'],
+  ['Made here', 'c-number right'],
+];
+
+function sipRow(what, counts, rates) {
+  const made = element('tr');
+  const kinds = ['received', 'forwarded', 'sent'];
+  const words = [
+    what,
+    ...kinds.map((kind) => (rates && counts[kind] !== undefined ? rate(rates[kind]) : '–')),
+    ...kinds.map((kind) => (counts[kind] === undefined ? '–' : count(counts[kind]))),
+  ];
+  words.forEach((text, index) => {
+    const [label, name] = SIP_COLUMNS[index];
+    const cell = element('td', name.includes('right') ? 'right' : '', text);
+    cell.dataset.label = label;
+    cell.classList.toggle('none', text === '–' || text === '0');
+    made.append(cell);
+  });
+  return made;
+}
+
+function reasons(counts) {
+  const told = Object.keys(counts).sort((a, b) => counts[b] - counts[a]);
+  return told.map((why) => why + ' ' + count(counts[why])).join(', ') || 'none';
+}
+
+function sipFacts(listener, router) {
+  const facts = [];
+  if (listener) {
+    const { sip } = listener;
+    facts.push(['Listens on', sip.listen.join(', ')]);
+    facts.push(['Received', count(sip.received.udp) + ' by UDP, ' + count(sip.received.tcp) + ' by TCP']);
+    facts.push(['Sent', count(sip.sent.udp) + ' by UDP, ' + count(sip.sent.tcp) + ' by TCP']);
+    facts.push(['Connections', count(sip.connections_open) + ' open']);
+    if (sip.keepalives > 0) facts.push(['Keepalives', count(sip.keepalives)]);
+    if (sip.overload > 0) facts.push(['Overload', count(sip.overload) + ' dropped', 'bad']);
+  }
+  const { sip } = router;
+  facts.push(['Dropped', reasons(sip.dropped)]);
+  if (sum(sip.send_errors) > 0) facts.push(['Not sent', reasons(sip.send_errors), 'bad']);
+  if (sip.unresolved > 0) facts.push(['Unresolved', count(sip.unresolved), 'bad']);
+  facts.push(['Script errors', reasons(sip.script_errors), sum(sip.script_errors) > 0 ? 'bad' : '']);
+  if (sip.suspended > 0 || sip.waiting > 0) facts.push(['Waiting', count(sip.suspended) + ' for the network, ' + count(sip.waiting) + ' behind them']);
+  return facts;
+}
+
+// What was counted in each second since the last answer; nothing for a node that was not in it.
+function sipRates(name, counts, seconds) {
+  const before = sipBefore.get(name);
+  if (!before || seconds <= 0) return null;
+  const rates = new Map();
+  for (const [path, number] of counts) rates.set(path, Math.max(0, number - (before.get(path) || 0)) / seconds);
+  return rates;
+}
+
+function sipBox(listener, router, rates) {
+  const box = element('article', 'card socket');
+  const head = element('header', 'socket-head');
+  const names = listener ? [listener.name, router.name] : [router.name];
+  head.append(element('bdi', 'name', names.map(isolated).join(' → ')));
+  head.append(element('span', 'type', scriptWords(router.settings)));
+  const facts = element('dl', 'socket-facts');
+  for (const [term, text, state] of sipFacts(listener, router)) {
+    const pair = element('div');
+    const value = element('dd', state || '', text);
+    value.title = text;
+    pair.append(element('dt', '', term), value);
+    facts.append(pair);
+  }
+  box.append(head, facts);
+  const all = [
+    ...Object.keys(router.sip.requests).map((key) => ['requests', key]),
+    ...Object.keys(router.sip.replies).map((key) => ['replies', key]),
+  ];
+  if (all.length === 0) {
+    box.append(element('p', 'empty', 'No messages yet.'));
+    return box;
+  }
+  const table = element('table', 'sip');
+  const titles = element('tr');
+  for (const [label, className] of SIP_COLUMNS) {
+    const title = element('th', className, label);
+    title.scope = 'col';
+    titles.append(title);
+  }
+  const top = element('thead');
+  top.append(titles);
+  const body = element('tbody');
+  body.append(...all.map(([family, key]) => {
+    const counts = router.sip[family][key];
+    const of = rates && Object.fromEntries(Object.keys(counts).map((kind) => [kind, rates.get([family, key, kind].join(' ')) || 0]));
+    return sipRow(family === 'replies' ? key + ' replies' : key, counts, of);
+  }));
+  table.append(top, body);
+  box.append(table);
+  return box;
+}
+
+function showSip(nodes) {
+  const routers = nodes.filter((node) => node.type === 'SipRouter' && node.sip);
+  at('sip-section').hidden = routers.length === 0;
+  const now = performance.now();
+  const seconds = (now - sipAt) / 1000;
+  const counted = new Map(nodes.filter((node) => node.sip).map((node) => [node.name, flat(node.sip)]));
+  const listeners = new Map(nodes.filter((node) => node.type === 'SipListener' && node.sip).map((node) => [node.next, node]));
+  let perSecond = 0;
+  const boxes = routers.map((router) => {
+    const listener = listeners.get(router.name);
+    const rates = sipRates(router.name, counted.get(router.name), seconds);
+    const carried = listener && sipRates(listener.name, counted.get(listener.name), seconds);
+    if (carried) perSecond += carried.get('received udp') + carried.get('received tcp');
+    return sipBox(listener, router, rates);
+  });
+  const messages = [...listeners.values()].reduce((all, node) => all + sum(node.sip.received), 0);
+  set(at('sip-count'), some(messages, 'message', 'messages') + (sipBefore.size > 0 ? ', ' + rate(perSecond) + ' a second' : ''));
+  const text = boxes.map((box) => box.textContent).join('\n');
+  if (text !== shownSip) at('sip').replaceChildren(...boxes);
+  shownSip = text;
+  [sipBefore, sipAt] = [counted, now];
 }
 
 // ---- lines ------------------------------------------------------------------------------------
@@ -599,6 +774,7 @@ async function poll() {
     showService(about.service, about.nodes);
     showNodes(about.nodes);
     showSockets(sockets, about.nodes);
+    showSip(about.nodes);
     showLines(lines);
   } catch (error) {
     if (turn !== asked) return;

@@ -22,6 +22,8 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+pub use super::hop::UNRESOLVABLE;
+
 /// SRV records of one answer that are used; of those behind them nobody could tell.
 const MAX_SERVERS: usize = 32;
 /// NAPTR records of one answer that are used.
@@ -32,9 +34,6 @@ const MAX_ADDRESSES: usize = 16;
 const MAX_ASKS: u8 = 16;
 /// Bytes of a name (RFC 1035 2.3.4, written out).
 const MAX_NAME: usize = 253;
-
-/// What is said of a hop that leads nowhere (contract 2.14).
-pub const UNRESOLVABLE: Failure = Failure { code: 478, reason: "Unresolvable destination" };
 
 /// One question to DNS. Names are in lower case and without a final dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -128,27 +128,30 @@ impl Own {
         };
         self.sockets.iter().find(fits)
     }
-    /// The socket that a message leaves by: the forced one if it can go that way, else the one of
-    /// the same address that can, else the first that can (contract 1.2).
+    /// The socket that a message leaves by (contract 1.2): the forced one, or one of its address that
+    /// can go that way; else the one that the message came in by, so that a call keeps to one of
+    /// several addresses and its replies pass the same NAT; else the first of this transport and
+    /// address family.
     pub fn outgoing(
         &self,
         forced: Option<SocketId>,
+        received: SocketId,
         transport: Transport,
         to: IpAddr,
     ) -> Option<&Socket> {
-        let Some(forced) = forced.and_then(|id| self.socket(id)) else {
-            return self.first(transport, to);
+        let fits = |socket: &&Socket| {
+            socket.transport == transport && socket.address.is_ipv4() == to.is_ipv4()
         };
-        if forced.transport == transport && forced.address.is_ipv4() == to.is_ipv4() {
-            return Some(forced);
-        }
-        let first = self.first(transport, to)?;
-        let beside = |socket: &&Socket| {
-            socket.transport == transport && socket.address.ip() == forced.address.ip()
+        let forced = forced.and_then(|id| self.socket(id));
+        let beside = |forced: &Socket| {
+            let ip = forced.address.ip();
+            self.sockets.iter().filter(fits).find(|socket| socket.address.ip() == ip)
         };
-        // An address of the other family has no socket beside it that fits.
-        let fits = forced.address.is_ipv4() == to.is_ipv4();
-        Some(self.sockets.iter().find(|socket| fits && beside(socket)).unwrap_or(first))
+        forced
+            .filter(fits)
+            .or_else(|| forced.and_then(beside))
+            .or_else(|| self.socket(received).filter(fits))
+            .or_else(|| self.first(transport, to))
     }
     /// The socket that a Route entry of ours names, for what leaves by it (S-11): the first with
     /// this host and port (absent = 5060). Without a transport UDP goes first, as a Record-Route of

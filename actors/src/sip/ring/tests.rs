@@ -128,6 +128,25 @@ fn those_that_wait_for_room_are_woken_in_order_and_none_is_forgotten() {
 }
 
 #[test]
+fn datagrams_leave_half_of_the_room_to_connections_that_wait() {
+    let ring = Ring::new(RingLimits { bytes: 1 << 20, count: 8 });
+    ring.push_datagrams(&mut batch(&[1; 8]));
+    let (count, waker) = counted();
+    let mut cx = Context::from_waker(&waker);
+    let mut wait = RoomWait::default();
+    assert!(ring.poll_room(&mut wait, &mut cx).is_pending());
+    // As fast as the owner handles them, others come.
+    for _ in 0..8 {
+        take(&ring, 1).unwrap();
+        ring.handled(1, 1);
+        ring.push_datagrams(&mut batch(&[1, 1]));
+    }
+    assert_eq!(count.0.load(Relaxed), 1);
+    ring.push_datagrams(&mut batch(&[1; 8]));
+    assert_eq!(ring.load().0, 8, "nobody waits");
+}
+
+#[test]
 fn one_that_was_woken_too_late_waits_again() {
     let ring = Ring::new(RingLimits { bytes: 1 << 20, count: 2 });
     let (count, waker) = counted();

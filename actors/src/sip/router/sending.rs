@@ -146,13 +146,9 @@ impl Sending {
         out.into()
     }
 
-    /// The socket that a request leaves by: the forced one, else the first that fits.
+    /// The socket that a message leaves by.
     fn socket(&self, draft: &Draft, transport: Transport, to: IpAddr) -> Option<&Socket> {
-        let forced = draft.force_socket.and_then(|id| self.own.socket(id));
-        let fits = |socket: &&Socket| {
-            socket.transport == transport && socket.address.is_ipv4() == to.is_ipv4()
-        };
-        forced.filter(fits).or_else(|| self.own.first(transport, to))
+        self.own.outgoing(draft.force_socket, draft.received.socket, transport, to)
     }
 
     fn forwarded(&self, draft: &Draft) {

@@ -34,7 +34,8 @@ const WARN_EVERY: Duration = Duration::from_secs(30);
 /// A listening socket. It outlives its actor, so that a new one can take it over.
 pub(super) struct Port {
     id: SocketId,
-    acceptor: RefCell<Acceptor>,
+    /// `None` once the node is stopped.
+    acceptor: RefCell<Option<Acceptor>>,
     actor: Task,
     warned: Cell<Option<Instant>>,
 }
@@ -42,7 +43,7 @@ pub(super) struct Port {
 impl Port {
     pub(super) fn new(id: SocketId, acceptor: Acceptor) -> Rc<Self> {
         let (actor, warned) = (Task::default(), Cell::new(None));
-        Rc::new(Self { id, acceptor: RefCell::new(acceptor), actor, warned })
+        Rc::new(Self { id, acceptor: RefCell::new(Some(acceptor)), actor, warned })
     }
 
     /// Takes over a socket of the system.
@@ -51,7 +52,9 @@ impl Port {
         Ok(Self::new(id, Acceptor::Tcp(tokio::net::TcpListener::from_std(socket)?)))
     }
 
-    pub(super) fn wake(&self) {
+    /// Closes it: who waits to be accepted is refused.
+    pub(super) fn close(&self) {
+        self.acceptor.take();
         self.actor.wake();
     }
 }
@@ -116,7 +119,10 @@ impl Runs for Accepting {
                 self.out_of(AcceptError::Emfile, "descriptors are out");
                 continue;
             };
-            let accepted = self.port.acceptor.borrow_mut().poll_accept(cx);
+            let accepted = match &mut *self.port.acceptor.borrow_mut() {
+                Some(acceptor) => acceptor.poll_accept(cx),
+                None => return Poll::Ready(()),
+            };
             match accepted {
                 Poll::Pending => {
                     self.failures = 0;

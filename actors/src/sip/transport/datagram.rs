@@ -165,8 +165,9 @@ impl Datagram {
                 }
             };
             let bytes = buffer.filled();
-            if bytes.len() < SHORTEST || bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
-                if !bytes.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+            let is_keepalive = bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+            if is_keepalive || bytes.len() < SHORTEST {
+                if is_keepalive && !bytes.is_empty() {
                     self.site.counters.keepalives.inc();
                 }
                 continue;
@@ -194,7 +195,7 @@ impl Datagram {
                 continue;
             }
             received += batch.len();
-            self.site.rings.of(owner as u16).push(batch);
+            self.site.rings.of(owner as u16).push_datagrams(batch);
             dropped += batch.len();
             batch.clear();
         }

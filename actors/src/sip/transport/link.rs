@@ -164,8 +164,8 @@ struct State {
     queue: VecDeque<Piece>,
     /// Of what waits and of what is being written.
     bytes: usize,
-    /// Messages that others sent by it.
-    sent: u64,
+    /// Final replies that were sent by it.
+    answered: u64,
     /// Nothing more is taken; it ends for this reason once all is written.
     last: Option<SipConnectionEnd>,
     writer: Option<Waker>,
@@ -207,8 +207,8 @@ pub(super) enum Pushed {
 pub(super) struct Standing {
     /// There is room for answers to what would be read.
     pub(super) room: bool,
-    /// Messages that others sent by it.
-    pub(super) sent: u64,
+    /// Final replies that were sent by it.
+    pub(super) answered: u64,
     /// Nothing comes any more: it ends for this reason.
     pub(super) last: Option<SipConnectionEnd>,
 }
@@ -244,7 +244,7 @@ impl Link {
             Phase::Dialling => Pushed::Waits,
             Phase::Open => Pushed::Queued,
         };
-        state.sent += 1;
+        state.answered += u64::from(is_final(&bytes));
         if close_after {
             state.last = Some(SipConnectionEnd::Script);
         }
@@ -290,7 +290,7 @@ impl Link {
             state.queue = VecDeque::new();
         }
         state.writer.get_or_insert_with(|| cx.waker().clone());
-        Standing { room: state.bytes <= MOST / 2, sent: state.sent, last: state.last }
+        Standing { room: state.bytes <= MOST / 2, answered: state.answered, last: state.last }
     }
 
     /// It is up.
@@ -333,6 +333,12 @@ impl State {
         self.bytes += bytes.len();
         self.queue.push_back(Piece { bytes, is_message });
     }
+}
+
+/// Whether a message is a reply that ends its request.
+fn is_final(message: &[u8]) -> bool {
+    let status = message.strip_prefix(b"SIP/2.0 ").and_then(<[u8]>::first);
+    status.is_some_and(|digit| *digit != b'1')
 }
 
 /// Wakes the actor, which takes what is there; once until it did.

@@ -12,6 +12,7 @@ use lineway_actors::settings::{
     UnmatchedCancel, built_in_script,
 };
 use lineway_actors::sip::script::{Script, Source};
+use lineway_actors::wire::sip::message::Uri;
 use lineway_wire::units::{ByteCount, Millis};
 use toml::de::DeTable;
 
@@ -390,10 +391,6 @@ fn sets<T>(
 }
 
 fn target_of(text: &str) -> Option<Arc<str>> {
-    let rest = text.split_once(':').filter(|(scheme, _)| {
-        scheme.eq_ignore_ascii_case("sip") || scheme.eq_ignore_ascii_case("sips")
-    });
-    let right = rest.is_some_and(|(_, rest)| !rest.is_empty())
-        && !text.contains(|c: char| c.is_control() || c.is_whitespace() || "<>\"".contains(c));
+    let right = Uri::parse(text.as_bytes()).is_ok_and(|uri| uri.is_sip());
     right.then(|| Arc::from(text))
 }

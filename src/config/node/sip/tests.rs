@@ -215,3 +215,30 @@ fn what_has_no_effect_is_a_setting() {
     once.dedup();
     assert_eq!(once.len(), names.len(), "no name is asked for twice");
 }
+
+#[test]
+fn the_page_has_every_setting_with_its_default() {
+    const PAGE: &str = include_str!("../../../../docs/nodes/sip.md");
+    let default_of = |name: &str| {
+        let begin = format!("| `{name}` |");
+        let row = PAGE.lines().find(|line| line.starts_with(&begin)).expect(name);
+        row.split('|').nth(2).map(str::trim).expect(name).trim_matches('`').to_owned()
+    };
+    let names = |kind| {
+        let all = node::setting_names();
+        all.into_iter().find(|(name, _)| *name == kind).unwrap().1
+    };
+    // Written as the page has it, a default changes nothing.
+    let written = |name: &str| match default_of(name).as_str() {
+        "none" => None,
+        word @ ("relay" | "memory") => Some(format!("{name} = {word:?}")),
+        default => Some(format!("{name} = {default}")),
+    };
+    for setting in names("SipListener").into_iter().filter_map(written) {
+        assert_eq!(listener(&format!("{LISTENER}\n{setting}")), listener(LISTENER), "{setting}");
+    }
+    for setting in names("SipRouter").into_iter().filter_map(written) {
+        let (read, _) = router(&format!("{ROUTER}\n{setting}"));
+        assert_eq!(read, router(ROUTER).0, "{setting}");
+    }
+}

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::sip::kit::{self, Text};
 use crate::sip::own::{Received, SocketId};
+use crate::sip::{maxfwd, reply};
 
 fn sent(text: &Text) -> String {
     kit::forwarded(&text.draft(), &kit::own(), 0)
@@ -193,7 +194,7 @@ fn add_local_rport_asks_for_rport() {
 #[test]
 fn sip_r015_every_byte_that_is_not_edited_stays() {
     let odd = Text::of(
-        "INVITE  sip:bob@127.0.0.1:5060 SIP/2.0
+        "INVITE sip:bob@127.0.0.1:5060 SIP/2.0
 vIA : SIP/2.0/UDP 127.0.0.1:15060;branch=z9hG4bKc1
 X-Odd   :   a  b
 \tfolded
@@ -204,8 +205,7 @@ CSeq:1   INVITE
 Content-length: 4",
     );
     let body = [0, 255, b'\r', b'\n'];
-    // Where a start line takes more than one space, nothing is forwarded: it would not parse.
-    let text = odd.start("INVITE sip:bob@127.0.0.1:5060 SIP/2.0").body(&body);
+    let text = odd.body(&body);
     let came = text.bytes();
     let mut out = Vec::new();
     request(&text.draft(), &kit::own(), &kit::own().sockets[0], 0, &mut out);
@@ -327,6 +327,73 @@ fn case_s23_ipv6_in_via_and_received() {
     assert_eq!(lines[1], "Via: SIP/2.0/UDP [::1]:15060;received=::1;rport=15060;branch=z9hG4bK6b");
     let lines = forwarded("SIP/2.0/UDP [0:0:0:0:0:0:0:1]:15060;branch=z9hG4bK6d");
     assert_eq!(lines[1], "Via: SIP/2.0/UDP [0:0:0:0:0:0:0:1]:15060;branch=z9hG4bK6d");
+}
+
+/// Where the answer to a request with this top Via goes, once the request has been passed on.
+fn answered(via: &str, received: Received) -> reply::ReplyHop {
+    let draft = kit::invite().set("Via", via).draft_from(received);
+    let sent = kit::forwarded(&draft, &kit::own(), 0);
+    let answer = kit::reply(200, "OK").without("Via");
+    let answer =
+        kit::lines(&sent, "Via").into_iter().rev().fold(answer, |text, line| text.top(line));
+    reply::next_hop(&answer.draft_from(kit::udp_from("127.0.0.1:15071"))).expect("a hop")
+}
+
+#[test]
+fn case_s30_the_reply_goes_where_the_request_says() {
+    for (via, wanted) in [
+        ("10.99.99.99:5078", "127.0.0.1:5078"),
+        ("10.99.99.99:5078;rport", "127.0.0.1:15060"),
+        ("127.0.0.1:15099", "127.0.0.1:15099"),
+        ("127.0.0.1:15099;rport=1", "127.0.0.1:15060"),
+        ("127.0.0.1:15060;received=6.6.6.6", "127.0.0.1:15060"),
+        ("pc.example", "127.0.0.1:5060"),
+    ] {
+        let via = format!("SIP/2.0/UDP {via};branch=z9hG4bK1");
+        let hop = answered(&via, kit::udp_from(kit::CALLER));
+        assert_eq!(hop.to, reply::ReplyTo::Address(wanted.parse().expect("an address")), "{via}");
+    }
+}
+
+#[test]
+fn sip_r138_the_reply_finds_the_connection_of_the_request() {
+    let via = "SIP/2.0/TCP 10.0.0.9:1;branch=z9hG4bK1";
+    for connection in [1, 0x00c0_ffee, u32::MAX] {
+        let hop = answered(via, kit::tcp_from(kit::CALLER, connection));
+        assert_eq!(hop.connection, Some(crate::sip::own::ConnectionId(connection)));
+        assert_eq!(hop.transport, crate::sip::own::Transport::Tcp);
+    }
+}
+
+#[test]
+fn sip_r121_r122_a_loop_ends_by_max_forwards() {
+    let own = kit::own();
+    let mut bytes = kit::invite().bytes();
+    let mut branches = std::collections::HashSet::new();
+    for round in 0.. {
+        let mut draft = Draft::new(kit::parse(bytes), kit::udp_from("127.0.0.1:5060"));
+        if maxfwd::process(&mut draft, 70) != 1 {
+            assert_eq!(maxfwd::process(&mut draft, 70), -1, "483");
+            assert_eq!(round, 70);
+            break;
+        }
+        let sent = kit::forwarded(&draft, &own, 0);
+        assert!(branches.insert(kit::value(&sent, "Via").to_owned()), "each round has its branch");
+        bytes = sent.into();
+    }
+}
+
+#[test]
+fn sip_r142_a_big_message_goes_over_tcp_unchanged() {
+    let body: Vec<u8> = (0..60_000_u32).map(|byte| (byte % 251) as u8).collect();
+    let text = kit::invite().body(&body);
+    let own = kit::own();
+    let mut out = Vec::new();
+    let draft = text.draft_from(kit::tcp_from(kit::CALLER, 1));
+    request(&draft, &own, &own.sockets[1], 0, &mut out);
+    let sent = kit::parse(out);
+    assert_eq!(sent.body(), body);
+    assert_eq!(sent.headers().count(), draft.message.headers().count() + 1);
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_route_entry_names_its_socket() {
 }
 
 #[test]
-fn the_outgoing_socket_is_the_forced_one_or_the_first_that_fits() {
+fn the_outgoing_socket_is_forced_or_received_or_the_first_that_fits() {
     let mut own = kit::own();
     own.sockets.extend(
         kit::owning(&["udp:[::1]:5060"])
@@ -95,14 +95,16 @@ fn the_outgoing_socket_is_the_forced_one_or_the_first_that_fits() {
     );
     let v4: IpAddr = "10.0.0.1".parse().expect("an address");
     let v6: IpAddr = "2001:db8::1".parse().expect("an address");
-    let outgoing =
-        |forced: Option<u16>, transport, to| id(own.outgoing(forced.map(SocketId), transport, to));
-    assert_eq!(outgoing(None, Transport::Udp, v4), Some(0));
-    assert_eq!(outgoing(None, Transport::Tcp, v4), Some(1));
-    assert_eq!(outgoing(None, Transport::Udp, v6), Some(4));
-    assert_eq!(outgoing(None, Transport::Tcp, v6), None, "no socket, no way");
-    assert_eq!(outgoing(Some(2), Transport::Udp, v4), Some(2));
-    assert_eq!(outgoing(Some(2), Transport::Tcp, v4), Some(3), "same address, other transport");
-    assert_eq!(outgoing(Some(2), Transport::Udp, v6), Some(4), "other family");
-    assert_eq!(outgoing(Some(9), Transport::Udp, v4), Some(0), "no such socket");
+    let outgoing = |forced: Option<u16>, received, transport, to| {
+        id(own.outgoing(forced.map(SocketId), SocketId(received), transport, to))
+    };
+    assert_eq!(outgoing(None, 0, Transport::Udp, v4), Some(0));
+    assert_eq!(outgoing(None, 2, Transport::Udp, v4), Some(2), "it stays on its address");
+    assert_eq!(outgoing(None, 3, Transport::Udp, v4), Some(0), "another transport: the first");
+    assert_eq!(outgoing(None, 2, Transport::Udp, v6), Some(4), "another family: the first");
+    assert_eq!(outgoing(None, 0, Transport::Tcp, v6), None, "no socket, no way");
+    assert_eq!(outgoing(Some(2), 0, Transport::Udp, v4), Some(2));
+    assert_eq!(outgoing(Some(2), 0, Transport::Tcp, v4), Some(3), "beside the forced one");
+    assert_eq!(outgoing(Some(2), 0, Transport::Udp, v6), Some(4), "other family");
+    assert_eq!(outgoing(Some(9), 2, Transport::Udp, v4), Some(2), "no such socket");
 }

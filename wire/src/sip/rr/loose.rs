@@ -217,8 +217,7 @@ fn cuts(stops: &[Stop<'_>]) -> SmallVec<[Range<usize>; 4]> {
 
 /// `check_route_param(regex)`: whether the parameters of the own Route that was removed, such as
 /// `;lr;nat=yes`, have a match; 1 or -1.
-pub fn check_route_param(draft: &Draft, pattern: &str) -> i64 {
-    let Ok(pattern) = Regex::new(pattern) else { return -1 };
+pub fn check_route_param(draft: &Draft, pattern: &Regex) -> i64 {
     let params = draft.route_params.as_deref();
     if params.is_some_and(|params| pattern.is_match(params)) { 1 } else { -1 }
 }

@@ -48,10 +48,12 @@ pub fn record_route_preset(
     1
 }
 
-/// `add_rr_param(text)` such as `;nat=yes`, before or after `record_route()`.
+/// `add_rr_param(text)` such as `;nat=yes`, before or after `record_route()`: 1, or -1 where it can
+/// not be in a URI, or is too late: behind `record_route_preset()` or `msg_apply_changes()`.
 pub fn add_rr_param(draft: &mut Draft, text: &[u8]) -> i64 {
     let fits = draft.rr_params.len() + text.len() <= MOST_PARAMS;
-    if !fits || !text.starts_with(b";") || text.iter().any(|byte| !is_in_uri(*byte)) {
+    let is_late = draft.record_routed && draft.rr_lines.is_none();
+    if is_late || !fits || !text.starts_with(b";") || text.iter().any(|byte| !is_in_uri(*byte)) {
         return -1;
     }
     draft.rr_params.extend_from_slice(text);

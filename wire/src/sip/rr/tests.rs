@@ -3,7 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::sip::draft::Draft;
 use crate::sip::kit::{self, Text};
+use crate::sip::message::Limits;
 use crate::sip::own::SocketId;
+use crate::sip::textops::{self, Flags, Patterns};
 
 /// The header lines of a name as the request leaves by a socket.
 fn lines(draft: &Draft, socket: u16, name: &str) -> Vec<String> {
@@ -17,7 +19,8 @@ fn text(bytes: Option<&[u8]>) -> String {
 }
 
 fn has_param(draft: &Draft, pattern: &str) -> i64 {
-    check_route_param(draft, pattern)
+    let pattern = Patterns::new().get(pattern.as_bytes(), Flags::default()).expect("a pattern");
+    check_route_param(draft, &pattern)
 }
 
 /// A request within a dialog with these Route headers.
@@ -111,6 +114,30 @@ fn sip_r143_both_lines_come_back_and_go_together() {
         assert_eq!(lines(&draft, 0, "Route"), Vec::<String>::new());
         assert_eq!(draft.force_socket, Some(SocketId(socket)), "the inner one names the socket");
     }
+}
+
+#[test]
+fn sip_r113_record_route_comes_back_in_the_reply() {
+    let mut invite = kit::invite().draft();
+    record_route(&mut invite, true);
+    let recorded = lines(&invite, 2, "Record-Route");
+    let reply = recorded.iter().rev().fold(kit::reply(200, "OK"), |reply, line| reply.top(line));
+    let sent = kit::returned(&reply.draft(), &kit::own(), 0);
+    assert_eq!(kit::lines(&sent, "Record-Route"), recorded);
+}
+
+#[test]
+fn applied_changes_keep_record_route_for_the_socket_it_leaves_by() {
+    let mut draft = kit::invite().draft();
+    record_route(&mut draft, false);
+    assert_eq!(textops::apply_changes(&mut draft, &Limits::default()), 1);
+    assert_eq!(add_rr_param(&mut draft, b";late=1"), -1);
+    assert_eq!(record_route(&mut draft, false), -1);
+    assert_eq!(
+        lines(&draft, 2, "Record-Route"),
+        ["Record-Route: <sip:127.0.0.2;r2=on;lr>", "Record-Route: <sip:127.0.0.1;r2=on;lr>"]
+    );
+    assert_eq!(lines(&draft, 0, "Record-Route"), ["Record-Route: <sip:127.0.0.1;lr>"]);
 }
 
 #[test]

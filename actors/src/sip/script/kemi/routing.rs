@@ -5,8 +5,10 @@ use bytes::Bytes;
 use lineway_wire::sip::draft::Target;
 use lineway_wire::sip::message::Uri;
 use lineway_wire::sip::rewrite::is_clean;
+use lineway_wire::sip::textops::Flags;
 use lineway_wire::sip::{maxfwd, nat, rr, sanity, siputils};
 
+use super::edit::pattern;
 use super::var::held;
 use super::{INT, INT2, Module, STR, STR2, sl, text};
 use crate::sip::script::Context;
@@ -57,7 +59,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(rr::add_rr_param(&mut context.draft, args.str(0)).into())
     }),
     RR.int("check_route_param", STR, |context, args| {
-        Ok(rr::check_route_param(&context.draft, text(args, 0)?).into())
+        let pattern = pattern(context, args.str(0), Flags::default())?;
+        Ok(rr::check_route_param(&context.draft, &pattern).into())
     }),
     RR.int("is_direction", STR, |context, args| {
         Ok(rr::is_direction(&context.draft, text(args, 0)?).into())

@@ -141,12 +141,12 @@ pub(super) enum Plain {
 
 impl<'a> Name<'a> {
     /// Reads a text that is one name and nothing else.
-    pub fn parse(text: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(text: &'a [u8]) -> Option<Self> {
         Self::parse_prefix(text).filter(|(_, len)| *len == text.len()).map(|(name, _)| name)
     }
 
     /// Reads the name that a text begins with, and tells its length.
-    pub fn parse_prefix(text: &'a [u8]) -> Option<(Self, usize)> {
+    pub(super) fn parse_prefix(text: &'a [u8]) -> Option<(Self, usize)> {
         let rest = text.strip_prefix(b"$")?;
         if rest.starts_with(b"$") {
             let name = Self { var: Var::Plain(Plain::Dollar), index: Index::First };

@@ -404,10 +404,12 @@ fn a_peer_that_ends_its_side_still_gets_the_replies_to_its_requests() {
             kit.kit.pass(Duration::from_secs(1)).await;
             assert!(!peer.is_dropped());
             let way = Way { connection: received.connection, ..kit.way(0, received.source) };
-            assert!(matches!(kit.transports.send(&way, "reply".into()), Sent::Done));
+            for reply in ["SIP/2.0 180 ", "SIP/2.0 200 "] {
+                assert!(matches!(kit.transports.send(&way, reply.into()), Sent::Done));
+                kit.kit.quiet().await;
+            }
         }
-        kit.kit.quiet().await;
-        assert_eq!(peer.take(), b"replyreply");
+        assert_eq!(peer.take(), b"SIP/2.0 180 SIP/2.0 200 ".repeat(2));
         assert!(peer.is_dropped());
         kit.assert_closed("peer", 1);
         let peer = arrivals.connect();
@@ -488,7 +490,7 @@ fn a_stopped_node_accepts_nothing_and_its_connections_end_when_all_is_written() 
         kit.kit.quiet().await;
         kit.transports.stop();
         kit.kit.quiet().await;
-        assert!(arrivals.is_dropped() || arrivals.waiting() == 0);
+        assert!(arrivals.is_dropped());
         assert!(idle.is_shut_down() && !full.is_shut_down());
         full.open_window();
         kit.kit.quiet().await;
@@ -497,10 +499,8 @@ fn a_stopped_node_accepts_nothing_and_its_connections_end_when_all_is_written() 
         for peer in [&idle, &full] {
             peer.end();
         }
-        let late = arrivals.connect();
         kit.kit.quiet().await;
         kit.assert_closed("drain", 2);
-        assert_eq!(late.read(), 0);
         let sent = kit.transports.send(&kit.way(0, server()), "later".into());
         assert_eq!(failed(sent), Some(SendError::NoConnection));
         kit.kit.assert_metric(r#"lineway_actors_alive{kind="sip-transport"}"#, 0);

@@ -1,0 +1,379 @@
+//! The SIP chains of the service: how they are bound, started, changed and ended.
+//!
+//! A chain is a `SipListener` with the `SipRouter` behind it. It runs on every worker, with sockets
+//! of that worker's own; what the workers share is a [`SipSite`].
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use lineway_wire::sip::own::{SocketId, Transport};
+
+use super::{StartCause, StartError};
+use crate::health::NodeHealth;
+use crate::net::ListenOptions;
+use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
+use crate::registry::SipView;
+use crate::settings::{
+    NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
+    SocketSettings,
+};
+use crate::sip::router::{Refusal, RouterStart, SipHandle};
+use crate::sip::site::SipSite;
+use crate::worker::{Board, HostSip, WorkerHandle};
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: u32 = 4096;
+
+/// A chain as the plan has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spec {
+    listener: NodePlan,
+    router: NodePlan,
+}
+
+impl Spec {
+    fn of(listener: &NodePlan, plan: &Plan) -> Option<Self> {
+        let next = listener.next.as_ref()?;
+        let router = plan.nodes.iter().find(|node| node.name == *next)?;
+        let spec = Self { listener: listener.clone(), router: router.clone() };
+        spec.settings().is_some().then_some(spec)
+    }
+
+    fn settings(&self) -> Option<(&SipListenerSettings, &Arc<SipRouterSettings>)> {
+        match (&self.listener.settings, &self.router.settings) {
+            (NodeSettings::SipListener(listener), NodeSettings::SipRouter(router)) => {
+                Some((listener, router))
+            }
+            _ => None,
+        }
+    }
+
+    /// The addresses of the listener with the keys of their sockets. What the system chooses is
+    /// chosen for one place of one node.
+    fn addresses(&self) -> impl Iterator<Item = (String, SipAddress)> + '_ {
+        let listen = self.settings().map_or(&[][..], |(listener, _)| &listener.listen);
+        listen.iter().enumerate().map(|(place, address)| {
+            let key = match address.address.port() {
+                0 => format!("{address} {} {place}", self.listener.name),
+                _ => address.to_string(),
+            };
+            (key, *address)
+        })
+    }
+}
+
+/// The chains of a plan, in its order.
+fn specs(plan: &Plan) -> Vec<Spec> {
+    plan.nodes.iter().filter_map(|node| Spec::of(node, plan)).collect()
+}
+
+/// What the sockets of one address are held by, for as long as a chain is to have them. The workers
+/// get copies, so that a chain that is built anew misses nothing.
+struct Held {
+    key: String,
+    /// With the port that the system chose.
+    address: SipAddress,
+    sockets: Sockets,
+    _hold: Hold,
+}
+
+/// One for each worker.
+enum Sockets {
+    Udp(Vec<UdpSocket>),
+    Tcp(Vec<TcpListener>),
+}
+
+impl Held {
+    fn udp(key: String, bound: BoundUdp) -> Self {
+        let BoundUdp { address, sockets, hold } = bound;
+        let address = SipAddress { transport: Transport::Udp, address };
+        Self { key, address, sockets: Sockets::Udp(sockets), _hold: hold }
+    }
+
+    fn tcp(key: String, bound: Bound) -> Self {
+        let Bound { address, sockets, hold } = bound;
+        let address = SipAddress { transport: Transport::Tcp, address };
+        Self { key, address, sockets: Sockets::Tcp(sockets), _hold: hold }
+    }
+}
+
+/// What changes of a chain.
+enum Change {
+    /// It is built, on these sockets.
+    Anew(Vec<Rc<Held>>),
+    /// Its router gets other settings, which every worker has made ready for.
+    Router,
+}
+
+/// Chains of a plan, bound and not yet at work.
+#[derive(Default)]
+pub(super) struct Prepared {
+    chains: Vec<(Spec, Change)>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.chains.iter().map(|(spec, _)| &spec.listener.name)).finish()
+    }
+}
+
+/// A chain that runs.
+struct Running {
+    spec: Spec,
+    held: Vec<Rc<Held>>,
+    handles: Vec<SipHandle>,
+    _health: NodeHealth,
+}
+
+impl Running {
+    async fn retire(self) {
+        join_all(self.handles.iter().map(SipHandle::retire)).await;
+    }
+
+    /// Makes every worker ready for other settings of the router, or none.
+    async fn prepare(&self, settings: &Arc<SipRouterSettings>) -> Result<(), Refusal> {
+        let prepared = self.handles.iter().map(|handle| handle.prepare(Arc::clone(settings)));
+        let refused = join_all(prepared).await.into_iter().find_map(Result::err);
+        if let Some(refusal) = refused {
+            self.adopt(false).await;
+            return Err(refusal);
+        }
+        Ok(())
+    }
+
+    /// Takes up what was prepared, or forgets it.
+    async fn adopt(&self, yes: bool) {
+        join_all(self.handles.iter().map(|handle| handle.adopt(yes))).await;
+    }
+}
+
+/// Every SIP chain that runs.
+pub(super) struct Sip {
+    board: Board,
+    workers: Vec<WorkerHandle>,
+    /// By the name of the listener.
+    running: HashMap<Arc<str>, Running>,
+}
+
+impl Sip {
+    /// None.
+    pub(super) fn new(board: Board, workers: Vec<WorkerHandle>) -> Self {
+        Self { board, workers, running: HashMap::new() }
+    }
+
+    /// Binds what a plan has beyond what runs, and makes the workers ready for changed routers.
+    pub(super) async fn prepare(
+        &self,
+        plan: &Plan,
+        inherited: &[TcpListener],
+    ) -> Result<Prepared, Vec<StartError>> {
+        let mut prepared = Prepared::default();
+        let mut errors = Vec::new();
+        let specs = specs(plan);
+        let keys: Vec<String> =
+            specs.iter().flat_map(Spec::addresses).map(|(key, _)| key).collect();
+        for spec in &specs {
+            let before = self.running.get(&spec.listener.name);
+            if before.is_some_and(|running| running.spec == *spec) {
+                continue;
+            }
+            let same_way = |running: &&Running| {
+                running.spec.listener == spec.listener
+                    && running.handles.len() == self.workers.len()
+            };
+            if let Some(running) = before.filter(same_way)
+                && let Some((_, settings)) = spec.settings()
+            {
+                match running.prepare(settings).await {
+                    Ok(()) => prepared.chains.push((spec.clone(), Change::Router)),
+                    Err(refusal) => errors.push(StartError {
+                        node: Arc::clone(&spec.router.name),
+                        setting: "script",
+                        cause: StartCause::Script(refusal),
+                    }),
+                }
+                continue;
+            }
+            let mut all_held = Vec::new();
+            for (key, address) in spec.addresses() {
+                match self.bind(key, address, &keys, inherited) {
+                    Ok(held) => all_held.push(held),
+                    Err(error) => errors.push(StartError {
+                        node: Arc::clone(&spec.listener.name),
+                        setting: "listen",
+                        cause: error.into(),
+                    }),
+                }
+            }
+            prepared.chains.push((spec.clone(), Change::Anew(all_held)));
+        }
+        if errors.is_empty() {
+            return Ok(prepared);
+        }
+        self.forget(prepared).await;
+        Err(errors)
+    }
+
+    /// What was prepared is not put in force.
+    pub(super) async fn forget(&self, prepared: Prepared) {
+        for (spec, change) in prepared.chains {
+            if let (Change::Router, Some(running)) = (change, self.running.get(&spec.listener.name))
+            {
+                running.adopt(false).await;
+            }
+        }
+    }
+
+    /// The sockets of an address: those that this process has already, or others. `keys` are all
+    /// that the plan wants.
+    fn bind(
+        &self,
+        key: String,
+        listen: SipAddress,
+        keys: &[String],
+        inherited: &[TcpListener],
+    ) -> Result<Rc<Held>, BindError> {
+        let mut all = self.running.values().flat_map(|running| &running.held);
+        if let Some(held) = all.clone().find(|held| held.key == key) {
+            return Ok(Rc::clone(held));
+        }
+        // A listener that moves between an address and all addresses keeps its port all the while.
+        let leaves = |held: &Rc<Held>| {
+            held.address.transport == listen.transport
+                && held.address.address.port() == listen.address.port()
+                && !keys.contains(&held.key)
+        };
+        let beside = all.any(leaves);
+        let (address, workers) = (listen.address, self.workers.len());
+        Ok(Rc::new(match listen.transport {
+            Transport::Udp if beside => Held::udp(key, bind::bind_udp_beside(address, workers)?),
+            Transport::Udp => Held::udp(key, bind::bind_udp(address, workers)?),
+            Transport::Tcp => {
+                let options = ListenOptions { socket: SocketSettings::default(), backlog: BACKLOG };
+                let same =
+                    |socket: &&TcpListener| socket.local_addr().is_ok_and(|at| at == address);
+                let bound = match inherited.iter().find(same) {
+                    Some(socket) => bind::inherit(socket, &options, workers)?,
+                    None if beside => bind::listen_beside(address, &options, workers)?,
+                    None => bind::listen(address, &options, workers)?,
+                };
+                Held::tcp(key, bound)
+            }
+        }))
+    }
+
+    /// Puts a plan in force: chains that it does not have, or not so, end; what was prepared takes
+    /// their place.
+    pub(super) async fn install(&mut self, plan: &Plan, prepared: Prepared) {
+        let specs = specs(plan);
+        let anew = |name: &Arc<str>| {
+            let is = |(spec, change): &(Spec, Change)| {
+                spec.listener.name == *name && matches!(change, Change::Anew(_))
+            };
+            prepared.chains.iter().any(is)
+        };
+        let planned = |name: &Arc<str>| specs.iter().any(|spec| spec.listener.name == *name);
+        let ending: Vec<_> =
+            self.running.extract_if(|name, _| !planned(name) || anew(name)).collect();
+        for (name, running) in ending {
+            self.board.registry.sip().remove(&name);
+            running.retire().await;
+        }
+        for (spec, change) in prepared.chains {
+            match change {
+                Change::Anew(held) => self.start(spec, held).await,
+                Change::Router => {
+                    if let Some(running) = self.running.get_mut(&spec.listener.name) {
+                        running.adopt(true).await;
+                        running.spec = spec;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>) {
+        let Some((listener, router)) = spec.settings() else { return };
+        let metrics =
+            |node: &NodePlan| self.board.metrics.node(&node.name, node.settings.type_name());
+        let (carried, routed) = (metrics(&spec.listener), metrics(&spec.router));
+        let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
+        let Some(site) = SipSite::new(workers, listener, &carried, &routed) else { return };
+        let addresses: Vec<_> = held.iter().map(|held| held.address.address).collect();
+        // The router says on each worker whether its script runs.
+        let health = self.board.health.sole(&spec.listener.name);
+
+        let starts = self.workers.iter().enumerate().map(|(index, worker)| {
+            let own = listener.own(&addresses);
+            let copies = copies(&held, index);
+            let (router, name) = (Arc::clone(router), Arc::clone(&spec.router.name));
+            let (listener, site) = (Arc::new(listener.clone()), Arc::clone(&site));
+            async move {
+                let (udp, tcp) = copies.map_err(|error| error.to_string())?;
+                let start = RouterStart {
+                    listener_settings: listener,
+                    router: name,
+                    router_settings: router,
+                    own,
+                    udp,
+                    tcp,
+                    site,
+                };
+                let started = worker.send(HostSip(start)).await;
+                let started = started.map_err(|_| format!("worker {index} does not answer"))?;
+                started.map_err(|error| error.to_string())
+            }
+        });
+        let mut handles = Vec::with_capacity(self.workers.len());
+        let mut failed = None;
+        for started in join_all(starts).await {
+            match started {
+                Ok(handle) => handles.push(handle),
+                Err(why) => failed = Some(why),
+            }
+        }
+        for held in &held {
+            let (address, transport) = (held.address.address, held.address.transport.word());
+            tracing::info!(node = %spec.listener.name, %address, transport, "listening");
+        }
+        if let Some(why) = failed {
+            tracing::error!(node = %spec.router.name, "not started: {why}");
+            health.not_ready(format!("it is not started: {why}"));
+        } else {
+            health.ready();
+        }
+        self.board.registry.sip().insert(SipView {
+            listener: Arc::clone(&spec.listener.name),
+            router: Arc::clone(&spec.router.name),
+            listen: held.iter().map(|held| held.address).collect(),
+            carried: Arc::clone(&site.transport_metrics),
+            routed: Arc::clone(&site.router_metrics),
+        });
+        let name = Arc::clone(&spec.listener.name);
+        self.running.insert(name, Running { spec, held, handles, _health: health });
+    }
+
+    /// Receives nothing from here on; what was decided is sent.
+    pub(super) async fn stop(&mut self) {
+        let ending = std::mem::take(&mut self.running).into_values();
+        join_all(ending.map(Running::retire)).await;
+    }
+}
+
+type Copies = (Vec<(SocketId, UdpSocket)>, Vec<(SocketId, TcpListener)>);
+
+/// The sockets of one worker.
+fn copies(held: &[Rc<Held>], worker: usize) -> io::Result<Copies> {
+    let (mut udp, mut tcp) = (Vec::new(), Vec::new());
+    for (place, held) in (0..).map(SocketId).zip(held) {
+        match &held.sockets {
+            Sockets::Udp(sockets) => udp.push((place, sockets[worker].try_clone()?)),
+            Sockets::Tcp(sockets) => tcp.push((place, sockets[worker].try_clone()?)),
+        }
+    }
+    Ok((udp, tcp))
+}
