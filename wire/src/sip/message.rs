@@ -197,10 +197,7 @@ impl Message {
         self.all(name).next()
     }
     /// The headers of a name as people write it: any case, compact or long.
-    pub fn named<'a, 'n>(
-        &'a self,
-        name: &'n [u8],
-    ) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
+    pub fn named<'a>(&'a self, name: &[u8]) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
         let known = Name::of(name);
         let fits = move |entry: &&Entry| {
             entry.name == known
