@@ -135,8 +135,9 @@ impl Message {
     pub fn parse(mut bytes: Bytes, limits: &Limits) -> Result<Self, Malformed> {
         let begin = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         bytes.advance(begin);
-        let index = Index::of(&bytes, limits)?;
-        Ok(Self { bytes, index })
+        let mut message = Self { bytes, index: Index::new() };
+        message.index.read(&message.bytes, limits)?;
+        Ok(message)
     }
     /// The bytes as they came.
     pub const fn bytes(&self) -> &Bytes {
