@@ -1,12 +1,10 @@
 //! Scripts as the contract's section 9 wants them.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lineway_wire::sip::message::{Limits, Message};
 use lineway_wire::sip::own::{Own, Received, SocketId, Transport};
-use lineway_wire::sip::sl::Sl;
 
 use super::function::{Answer, Args, Function, Given, Gives, Kind, Raised, Run};
 use super::*;
@@ -101,13 +99,8 @@ pub(super) fn context() -> Context {
         connection: None,
     };
     let own = Rc::new(Own::default());
-    let env = ScriptEnv {
-        node: "route".into(),
-        sl: RefCell::new(Sl::new(&own)),
-        own,
-        settings: Arc::new(SipRouterSettings::default()),
-        shared: Arc::new(SipShared::default()),
-    };
+    let settings = Arc::new(SipRouterSettings::default());
+    let env = ScriptEnv::new("route".into(), own, settings, Arc::new(SipShared::default()));
     Context::new(Draft::new(message.expect("it parses"), received), Rc::new(env), Instant::now())
 }
 
