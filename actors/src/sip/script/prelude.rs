@@ -97,7 +97,7 @@ fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
     let print = slot.clone();
     let print = move |_: &Lua, text: mlua::LuaString| {
         let context = print.context.try_borrow();
-        let node = context.iter().filter_map(|context| context.as_ref()).next();
+        let node = context.iter().find_map(|context| context.as_ref());
         let node = node.map(|context| &*context.env.node);
         let text = text.as_bytes();
         let text = String::from_utf8_lossy(text.trim_ascii_end());

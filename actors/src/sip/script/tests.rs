@@ -68,11 +68,13 @@ fn set<'c>(context: &'c mut Context, args: &'c Args<'_>) -> Answer<'c> {
     Ok(Given::Bool(true))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 fn marks<'c>(context: &'c mut Context, _: &'c Args<'_>) -> Answer<'c> {
     context.dropped = true;
     Ok(Given::Nil)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 fn sends<'c>(context: &'c mut Context, _: &'c Args<'_>) -> Answer<'c> {
     let way = Way {
         socket: SocketId(0),
