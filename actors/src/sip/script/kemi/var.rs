@@ -12,6 +12,10 @@ pub(super) use hold::held;
 pub(super) use read::{expand, ip, or, part_of, read, unfolded, unknown, uri, value};
 pub(super) use write::{Fresh, set_destination, set_part, set_request_uri, set_user, unset, write};
 
+/// Brackets inside of one another. A script may put a name together from what a message says, and
+/// each variable inside of another takes from the thread's stack.
+const MOST_BRACKETS: usize = 16;
+
 /// A pseudo-variable as a script names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {
@@ -318,11 +322,13 @@ fn word(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_word(byte)).unwrap_or(text.len())
 }
 
-/// The length of the bracket that a text begins with, to its other half.
+/// The length of the bracket that a text begins with, to its other half; none if it is
+/// [too deep](MOST_BRACKETS).
 fn balanced(text: &[u8]) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.iter().enumerate() {
         match byte {
+            b'(' if open == MOST_BRACKETS => return None,
             b'(' => open += 1,
             b')' if open == 1 => return Some(at + 1),
             b')' => open -= 1,

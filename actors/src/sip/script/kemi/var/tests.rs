@@ -33,6 +33,15 @@ fn a_name_has_its_argument_and_its_index() {
 }
 
 #[test]
+fn variables_inside_of_one_another_have_a_most() {
+    let nested = |depth| format!("{}x{}", "$hdr(".repeat(depth), ")".repeat(depth));
+    assert!(var(&nested(MOST_BRACKETS)).is_some());
+    for depth in [MOST_BRACKETS + 1, 10_000] {
+        assert_eq!(var(&nested(depth)), None, "{depth}");
+    }
+}
+
+#[test]
 fn an_xavp_has_a_root_and_a_key_with_places() {
     let xavp = |root: &'static [u8], place, key| Some(Var::Xavp(Xavp { root, place, key }));
     assert_eq!(var("$xavp(x)"), xavp(b"x", 0, None));
