@@ -14,6 +14,10 @@ const MAX_DEPTH: u32 = 200;
 const MAX_STEPS: u32 = 10_000_000;
 /// Steps between two looks at the time.
 const STEPS_BETWEEN_LOOKS: u32 = 16_384;
+/// Bytes of a class that are looked at in the time of one step.
+const CLASS_OF_STEP: usize = 8;
+/// Bytes that are compared in the time of one step.
+const COMPARED_OF_STEP: usize = 128;
 
 /// The escape of patterns and replacements.
 pub(super) const ESCAPE: u8 = b'%';
@@ -52,6 +56,8 @@ pub(super) struct Matcher<'a> {
     level: usize,
     depth: u32,
     steps: u32,
+    /// Of the steps, where the time is looked at next.
+    look: u32,
     is_over: &'a dyn Fn() -> bool,
 }
 
@@ -61,7 +67,16 @@ impl<'a> Matcher<'a> {
     /// A matcher of a pattern, its anchor left out.
     pub(super) fn new(text: &'a [u8], pattern: &'a [u8], is_over: &'a dyn Fn() -> bool) -> Self {
         let captures = [Capture::Open(0); MAX_CAPTURES];
-        Self { text, pattern, captures, level: 0, depth: 0, steps: 0, is_over }
+        Self {
+            text,
+            pattern,
+            captures,
+            level: 0,
+            depth: 0,
+            steps: 0,
+            look: STEPS_BETWEEN_LOOKS,
+            is_over,
+        }
     }
 
     /// Matches at this place: where the match ends.
@@ -101,12 +116,21 @@ impl<'a> Matcher<'a> {
     }
 
     fn step(&mut self) -> Found<()> {
-        self.steps += 1;
+        self.spend(0, 1)
+    }
+
+    /// One step, and those that so many bytes take where one step does `of_step` of them.
+    fn spend(&mut self, bytes: usize, of_step: usize) -> Found<()> {
+        let more = u32::try_from(bytes / of_step).unwrap_or(MAX_STEPS);
+        self.steps = self.steps.saturating_add(1).saturating_add(more);
         if self.steps > MAX_STEPS {
             return Err(Fault::new("the pattern takes too many steps"));
         }
-        if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && (self.is_over)() {
-            return Err(Fault::Time);
+        if self.steps >= self.look {
+            self.look = self.steps + STEPS_BETWEEN_LOOKS;
+            if (self.is_over)() {
+                return Err(Fault::Time);
+            }
         }
         Ok(())
     }
@@ -149,6 +173,7 @@ impl<'a> Matcher<'a> {
                 },
                 _ => {
                     let end = self.class_end(p)?;
+                    self.spend(2 * (end - p), CLASS_OF_STEP)?;
                     let fits = self.single(s, p, end);
                     match (self.p(end), fits) {
                         (b'?', true) => match self.run(s + 1, end + 1)? {
@@ -195,11 +220,13 @@ impl<'a> Matcher<'a> {
     }
 
     /// `%1`: what a capture found, again.
-    fn again(&self, s: usize, digit: u8) -> Found<Option<usize>> {
+    fn again(&mut self, s: usize, digit: u8) -> Found<Option<usize>> {
         let number = usize::from(digit - b'0');
-        match number.checked_sub(1).and_then(|index| self.captures[..self.level].get(index)) {
+        let captures = &self.captures[..self.level];
+        match number.checked_sub(1).and_then(|index| captures.get(index).copied()) {
             Some(Capture::Text(start, end)) => {
-                let found = self.text[s..].starts_with(&self.text[*start..*end]);
+                let found = self.text[s..].starts_with(&self.text[start..end]);
+                self.spend(end - start, COMPARED_OF_STEP)?;
                 Ok(found.then_some(s + (end - start)))
             }
             Some(Capture::Place(_)) => Ok(None),
@@ -234,11 +261,12 @@ impl<'a> Matcher<'a> {
     }
 
     /// `%f[set]`: where the pattern goes on, if a frontier is here.
-    fn frontier(&self, s: usize, p: usize) -> Found<Option<usize>> {
+    fn frontier(&mut self, s: usize, p: usize) -> Found<Option<usize>> {
         if self.p(p) != b'[' {
             return Err(Fault::new("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(p)?;
+        self.spend(2 * (end - p), CLASS_OF_STEP)?;
         let before = s.checked_sub(1).map_or(0, |at| self.text[at]);
         let here = self.text.get(s).copied().unwrap_or(0);
         let is_frontier = !self.in_set(before, p, end - 1) && self.in_set(here, p, end - 1);
@@ -248,7 +276,7 @@ impl<'a> Matcher<'a> {
     fn most(&mut self, s: usize, p: usize, end: usize) -> Found<Option<usize>> {
         let mut at = s;
         while self.single(at, p, end) {
-            self.step()?;
+            self.spend(end - p, CLASS_OF_STEP)?;
             at += 1;
         }
         loop {
@@ -267,6 +295,7 @@ impl<'a> Matcher<'a> {
             if let Some(found) = self.run(s, end + 1)? {
                 return Ok(Some(found));
             }
+            self.spend(end - p, CLASS_OF_STEP)?;
             if !self.single(s, p, end) {
                 return Ok(None);
             }

@@ -157,6 +157,7 @@ function G.load(chunk, name, _, ...)
   elseif type(chunk) == "string" and #chunk > native.max_chunk then
     return nil, "the chunk is too large"
   end
+  native.look()
   return load(chunk, name, "t", ...)
 end
 
@@ -217,7 +218,7 @@ package.loaded.debug = debug
 -- Work in C that no hook sees: the time is looked at before it, and it has a most.
 
 local look = native.look
-local MANY, MOST = 5000, 5000000
+local FEW, MANY, MOST = 64, 5000, 5000000
 local insert, remove, sort, move = table.insert, table.remove, table.sort, table.move
 local collectgarbage = collectgarbage
 
@@ -233,8 +234,9 @@ end
 
 local function less(a, b) return a < b end
 
+-- Strings may be long: what compares many of them has to be seen.
 function table.sort(t, by)
-  if type(t) == "table" and #t > MANY then
+  if type(t) == "table" and #t > FEW then
     look()
     by = by or less
   end
@@ -256,7 +258,7 @@ function table.unpack(t, ...)
 end
 
 function table.concat(t, ...)
-  if type(t) == "table" and #t > MANY then look() end
+  if type(t) == "table" and #t > FEW then look() end
   return concat(t, ...)
 end
 
