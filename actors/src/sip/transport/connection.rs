@@ -188,6 +188,9 @@ impl Connection {
 
     fn dial_failed(&mut self, error: SendError) {
         self.stage = Stage::Over;
+        if error == SendError::Refused {
+            self.site.connections.refused(&self.link);
+        }
         self.site.connections.leave(&self.link);
         self.link.is_gone(Some(error));
     }

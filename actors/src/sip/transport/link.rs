@@ -1,11 +1,12 @@
 //! Connections as everybody reaches them: by number or by address, from any worker. The connection
 //! itself lives on one worker, whose actor writes what others queue in its [`Link`].
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dashmap::{DashMap, Entry};
@@ -15,9 +16,17 @@ use tokio::sync::Notify;
 use crate::listener::{LineCount, LineLimit};
 use crate::metrics::SipConnectionEnd;
 use crate::sip::back::SendError;
+use crate::worker::timers;
 
 /// What waits to be written to one connection, in bytes. One message alone may have more.
 const MOST: usize = 512 << 10;
+
+/// For so long at most nobody is dialled again who refused: a peer that sends much, ends its connection
+/// and listens nowhere would have one dial for each reply.
+pub(super) const REFUSED: Duration = Duration::from_millis(200);
+
+/// Addresses that are kept as refusing.
+const MOST_REFUSED: usize = 16 << 10;
 
 /// The answer to a keepalive (R141, RFC 5626 4.4.1).
 const PONG: Bytes = Bytes::from_static(b"\r\n");
@@ -34,6 +43,23 @@ pub struct Connections {
     by_id: DashMap<ConnectionId, Arc<Link>>,
     /// Those that a request may be sent by.
     by_remote: DashMap<Key, Arc<Link>>,
+    refused: Mutex<Refused>,
+}
+
+/// Who refused a connect since `since`; all are forgotten together.
+#[derive(Debug, Default)]
+struct Refused {
+    since: Option<Instant>,
+    keys: HashSet<Key>,
+}
+
+impl Refused {
+    /// Forgets what is too old.
+    fn age(&mut self, now: Instant) {
+        if self.since.is_some_and(|since| now.saturating_duration_since(since) >= REFUSED) {
+            *self = Self::default();
+        }
+    }
 }
 
 /// What there is for a message to an address.
@@ -55,6 +81,7 @@ impl Connections {
             next: AtomicU32::new(first),
             by_id: DashMap::new(),
             by_remote: DashMap::new(),
+            refused: Mutex::default(),
         }
     }
 
@@ -103,6 +130,9 @@ impl Connections {
         if !may_dial {
             return Err(SendError::NoConnection);
         }
+        if self.has_refused(&key) {
+            return Err(SendError::Refused);
+        }
         let entry = self.by_remote.entry(key);
         if let Entry::Occupied(entry) = &entry
             && entry.get().is_usable()
@@ -113,6 +143,25 @@ impl Connections {
         let link = self.link(worker, key, Phase::Dialling);
         entry.insert(Arc::clone(&link));
         Ok(Joined::New(link, count))
+    }
+
+    /// The other side of this link refused the connect.
+    pub(super) fn refused(&self, link: &Link) {
+        let now = timers::now();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.age(now);
+        if refused.keys.len() < MOST_REFUSED {
+            refused.since.get_or_insert(now);
+            refused.keys.insert(link.key);
+        }
+    }
+
+    fn has_refused(&self, key: &Key) -> bool {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.since.is_some() && {
+            refused.age(timers::now());
+            refused.keys.contains(key)
+        }
     }
 
     fn link(&self, worker: u16, key: Key, phase: Phase) -> Arc<Link> {

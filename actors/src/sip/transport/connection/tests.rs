@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::sip::back::{SendError, Way};
 use crate::sip::ring::RingLimits;
 use crate::sip::transport::Sent;
+use crate::sip::transport::link::REFUSED;
 use crate::testkit::sip::{FIRST, SipKit, SipKitOptions, options, run};
 use crate::testkit::{self, Arrivals, Kit, Outcome};
 
@@ -221,6 +222,11 @@ fn sip_r154_a_refused_connect_is_said_at_once_to_all_that_wait() {
             assert_eq!(later(sent).await, Err(SendError::Refused));
         }
         assert!(begun.elapsed() < Duration::from_millis(100));
+        for text in ["e", "f"] {
+            assert_eq!(failed(kit.transports.send(&way, text.into())), Some(SendError::Refused));
+        }
+        assert_eq!(kit.kit.dials.len(), 1, "it has just refused");
+        tokio::time::sleep(REFUSED).await;
         kit.kit.dials.plan(Outcome::FailsAtOnce(std::io::ErrorKind::NetworkUnreachable));
         assert_eq!(failed(kit.transports.send(&way, "c".into())), Some(SendError::Refused));
         kit.kit.quiet().await;
