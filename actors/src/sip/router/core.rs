@@ -238,6 +238,8 @@ impl Core {
 
     fn failed(&self, error: &ScriptError) {
         self.metrics.script_error(error.kind);
+        // It may have lines of a message in it.
+        let error = error.to_string().replace(char::is_control, " ");
         tracing::error!(node = %self.node, %error, "the script failed");
     }
 

@@ -1,5 +1,6 @@
 //! Errors of Lua as the service tells them: file, line, message, sort.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -86,6 +87,25 @@ pub(super) fn object(lua: &Lua, value: &Value) -> String {
     }
 }
 
+/// What a script says, as one line of the log without the line end that scripts tend to add. Control
+/// characters, which may come from a message, are escaped: it can not look like another line.
+pub(super) fn one_line(said: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(said.trim_ascii_end());
+    let is_control = |c: char| c.is_control() && c != '\t';
+    if !text.contains(is_control) {
+        return text;
+    }
+    let mut line = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_control(c) {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    Cow::Owned(line)
+}
+
 /// Files by the names that Lua has for them.
 pub(super) struct Files {
     /// The script.
@@ -133,4 +153,15 @@ fn split(said: &str) -> Option<(&str, u32, &str)> {
         from = at + 2;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_says_is_one_line_of_the_log() {
+        assert_eq!(one_line(b"a call\tfrom \xc3\xa4\n"), "a call\tfrom \u{e4}");
+        assert_eq!(one_line(b"a\r\n2026 ERROR x\x1b[1m"), "a\\r\\n2026 ERROR x\\u{1b}[1m");
+    }
 }

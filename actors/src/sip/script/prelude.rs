@@ -100,7 +100,7 @@ fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
         let node = context.iter().find_map(|context| context.as_ref());
         let node = node.map(|context| &*context.env.node);
         let text = text.as_bytes();
-        let text = String::from_utf8_lossy(text.trim_ascii_end());
+        let text = fault::one_line(&text);
         tracing::info!(node, script = %print.files.script, "{text}");
         Ok(())
     };

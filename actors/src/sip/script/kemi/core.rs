@@ -11,7 +11,7 @@ use lineway_wire::sip::rewrite;
 use super::var::{self, Whose};
 use super::{INT, Module, STR};
 use crate::sip::script::function::{Answer, Args, Function, Given, Gives, Run};
-use crate::sip::script::{Context, Want};
+use crate::sip::script::{Context, Want, fault};
 
 const KSR: Module = Module("");
 
@@ -155,9 +155,9 @@ fn node<'a>(context: &'a Option<&mut Context>) -> Option<&'a str> {
     context.as_ref().map(|context| context.env.node.as_ref())
 }
 
-/// What is logged: a script's bytes as text, without the line end that scripts tend to add.
+/// What is logged.
 fn line<'a>(args: &'a Args<'_>) -> Cow<'a, str> {
-    String::from_utf8_lossy(args.str(0).trim_ascii_end())
+    fault::one_line(args.str(0))
 }
 
 /// The letter of a method, as `is_method_in` has it.
