@@ -18,7 +18,7 @@ pub(super) const MAX_EFFECTS: usize = 64;
 /// Times that one invocation may wait.
 pub(super) const MAX_WAITS: u32 = 256;
 /// CPU time of the top level of a script, while nothing is handled.
-pub(super) const LOAD_TIME: Duration = Duration::from_secs(1);
+pub(super) const LOAD_TIME: Duration = Duration::from_secs(5);
 /// Calls of `gsub` inside of one another: each takes from the thread's stack.
 pub(super) const MAX_NESTED: u32 = 16;
 /// Bytes of one string that `string.rep` makes, and of a chunk that `load` reads.
