@@ -1,0 +1,191 @@
+//! Whole calls that `SIPp` plays through the built-in script. None may fail.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::common::until;
+use crate::kit::{Proxy, Setup};
+
+/// Where sipp is to be had.
+fn has_sipp() -> bool {
+    match Command::new("sipp").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: sipp is not there (apt-get install sip-tester)");
+            false
+        }
+        Err(error) => panic!("sipp: {error} (apt-get install sip-tester)"),
+    }
+}
+
+/// A port that is free for both transports.
+fn free_port() -> u16 {
+    loop {
+        let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let at = udp.local_addr().expect("an address");
+        if TcpListener::bind(at).is_ok() {
+            return at.port();
+        }
+    }
+}
+
+/// Whether somebody has this port of 127.0.0.1.
+fn is_taken(tcp: bool, port: u16) -> bool {
+    let at = SocketAddr::from(([127, 0, 0, 1], port));
+    if tcp { TcpListener::bind(at).is_err() } else { UdpSocket::bind(at).is_err() }
+}
+
+/// A running sipp.
+struct Player {
+    child: Child,
+    name: &'static str,
+    folder: TempDir,
+}
+
+impl Player {
+    fn start(name: &'static str, port: u16, calls: u32, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scenario = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sip/scenarios");
+        let mut command = Command::new("sipp");
+        command
+            .arg("-sf")
+            .arg(scenario.join(name).with_extension("xml"))
+            .args(["-i", "127.0.0.1", "-p", &port.to_string(), "-m", &calls.to_string()])
+            .args(["-nostdin", "-timeout", "90s", "-timeout_error", "-trace_err", "-error_file"])
+            .arg(folder.path().join("errors"))
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(File::create(folder.path().join("told")).expect("a file"))
+            .stderr(Stdio::null());
+        Self { child: command.spawn().expect("sipp starts"), name, folder }
+    }
+
+    /// It ends, and no call failed.
+    #[track_caller]
+    fn succeeds(mut self) {
+        let status = self.child.wait().expect("it is a child");
+        let read = |file: &str| fs::read(self.folder.path().join(file)).unwrap_or_default();
+        let told = String::from_utf8_lossy(&read("told")).into_owned();
+        let end = told.len().saturating_sub(6000);
+        let told = told.get(end..).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&read("errors")).into_owned();
+        let errors: String = errors.chars().take(6000).collect();
+        assert!(status.success(), "{}: {status}\n{told}\n{errors}", self.name);
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // It may be over.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One side speaks UDP or TCP.
+#[derive(Clone, Copy)]
+struct Side {
+    scenario: &'static str,
+    tcp: bool,
+}
+
+const fn udp(scenario: &'static str) -> Side {
+    Side { scenario, tcp: false }
+}
+
+const fn tcp(scenario: &'static str) -> Side {
+    Side { scenario, tcp: true }
+}
+
+fn mode(tcp: bool) -> &'static str {
+    if tcp { "t1" } else { "u1" }
+}
+
+/// So many calls from one to the other, all of which succeed.
+#[track_caller]
+fn calls(caller: Side, callee: Side, count: u32, more: &[&str]) -> Proxy {
+    let proxy = Setup::default().built_in();
+    let (from, to) = (free_port(), free_port());
+    let answering = [&["-t", mode(callee.tcp)], more].concat();
+    let answering = Player::start(callee.scenario, to, count, &answering);
+    until("the callee listens", || is_taken(callee.tcp, to));
+    let by = if caller.tcp { proxy.tcp() } else { proxy.udp() };
+    let (by, remote) = (by.to_string(), format!("127.0.0.1:{to}"));
+    let far = if callee.tcp { "tcp" } else { "udp" };
+    let calling = ["-t", mode(caller.tcp), "-r", "100", "-rsa", &by, "-key", "far", far];
+    let calling = [&calling, more, &[remote.as_str()]].concat();
+    Player::start(caller.scenario, from, count, &calling).succeeds();
+    answering.succeeds();
+    proxy
+}
+
+/// What both sides sent passed, no more and no less, where nothing is sent again.
+#[track_caller]
+fn assert_counted(proxy: &Proxy, count: u32) {
+    for method in ["INVITE", "ACK", "BYE"] {
+        let of = [("node", "routes"), ("method", method)];
+        let forwarded = proxy.service.metric("lineway_sip_requests_forwarded_total", &of);
+        assert!(forwarded >= f64::from(count), "{method}: {forwarded}");
+    }
+    assert!(!proxy.service.log.whole().contains("\"ERROR\""), "{}", proxy.service.log.whole());
+}
+
+#[test]
+fn sip_sipp_calls_that_the_caller_ends() {
+    if has_sipp() {
+        assert_counted(&calls(udp("caller"), udp("callee"), 300, &[]), 300);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_that_the_callee_ends_by_the_recorded_route() {
+    if has_sipp() {
+        assert_counted(&calls(udp("caller_hung_up_on"), udp("callee_hangs_up"), 300, &[]), 300);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_from_tcp_to_udp() {
+    if has_sipp() {
+        assert_counted(&calls(tcp("caller"), udp("callee"), 300, &[]), 300);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_from_udp_to_tcp() {
+    if has_sipp() {
+        assert_counted(&calls(udp("caller"), tcp("callee"), 300, &[]), 300);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_over_tcp_that_the_callee_ends_by_the_caller_s_connection() {
+    if has_sipp() {
+        assert_counted(&calls(tcp("caller_hung_up_on"), udp("callee_hangs_up"), 200, &[]), 200);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_with_lost_datagrams() {
+    if has_sipp() {
+        assert_counted(&calls(udp("caller"), udp("callee"), 200, &["-lost", "5"]), 190);
+    }
+}
+
+#[test]
+fn sip_sipp_options() {
+    if !has_sipp() {
+        return;
+    }
+    let proxy = Setup::default().built_in();
+    for (tcp, at) in [(false, proxy.udp()), (true, proxy.tcp())] {
+        let at = at.to_string();
+        let asking = ["-t", mode(tcp), "-r", "200", at.as_str()];
+        Player::start("options", free_port(), 400, &asking).succeeds();
+    }
+}
