@@ -40,7 +40,12 @@ fn every_configuration_in_the_documentation_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
     for page in pages() {
-        for block in blocks(&fs::read_to_string(&page).unwrap(), "```toml\n") {
+        let text = fs::read_to_string(&page).unwrap();
+        // The script that a page shows first is the one that its configuration names.
+        if let Some(script) = blocks(&text, "```lua\n").first() {
+            fs::write(folder.path().join("proxy.lua"), script).unwrap();
+        }
+        for block in blocks(&text, "```toml\n") {
             let file = folder.path().join("example.toml");
             fs::write(&file, &block).unwrap();
             let output = lineway(&["check", "--config", file.to_str().unwrap()]);

@@ -45,7 +45,7 @@ impl Script {
     }
 
     fn chain_at(&self, listen: &str, more: &str) -> String {
-        let settings = format!("script = {:?}", self.path());
+        let settings = format!("script = \"{}\"", self.path().display());
         format!("[service]\nworkers = 2\n{}{}", listener(listen, more), router(&settings))
     }
 }

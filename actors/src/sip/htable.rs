@@ -80,7 +80,7 @@ impl Tables {
         most: usize,
         now: Instant,
     ) -> Result<(), Refused> {
-        self.change(table, key, most, now, |_| value).map(|_| ())
+        self.change(table, key, most, now, |_| value)
     }
 
     /// Adds to the number of a key, 0 where there is none, and gives the sum. No two workers get

@@ -135,8 +135,9 @@ impl Message {
     pub fn parse(mut bytes: Bytes, limits: &Limits) -> Result<Self, Malformed> {
         let begin = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         bytes.advance(begin);
-        let index = Index::of(&bytes, limits)?;
-        Ok(Self { bytes, index })
+        let mut message = Self { bytes, index: Index::new() };
+        message.index.read(&message.bytes, limits)?;
+        Ok(message)
     }
     /// The bytes as they came.
     pub const fn bytes(&self) -> &Bytes {
@@ -197,10 +198,7 @@ impl Message {
         self.all(name).next()
     }
     /// The headers of a name as people write it: any case, compact or long.
-    pub fn named<'a, 'n>(
-        &'a self,
-        name: &'n [u8],
-    ) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
+    pub fn named<'a>(&'a self, name: &[u8]) -> impl DoubleEndedIterator<Item = Header<'a>> + Clone {
         let known = Name::of(name);
         let fits = move |entry: &&Entry| {
             entry.name == known

@@ -74,7 +74,7 @@ fn both_read_the_same() {
                 agree(theirs.transport.as_bytes() == ours.transport, "transport", name);
                 agree(theirs.sent_by.host.to_string() == text(ours.host), "host", name);
                 agree(theirs.sent_by.port == ours.port, "port", name);
-                let branch = theirs.params.get_val("branch").map(|value| value.to_string());
+                let branch = theirs.params.get_val("branch").map(ToString::to_string);
                 // It resolves what looks like an escape.
                 let is_escaped = ours.branch().is_some_and(|branch| branch.contains(&b'%'));
                 agree(is_escaped || branch == ours.branch().map(text), "branch", name);

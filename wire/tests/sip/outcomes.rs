@@ -224,7 +224,9 @@ fn sip_r140_those_that_frame_themselves_come_out_of_a_stream() {
     let framed: Vec<_> = all.iter().filter(fits).collect();
     assert!(framed.len() > 35, "{}", framed.len());
     let mut input = bytes::BytesMut::new();
-    framed.iter().for_each(|one| input.extend_from_slice(&one.bytes));
+    for one in &framed {
+        input.extend_from_slice(&one.bytes);
+    }
     let mut framer = stream::Framer::new(Limits::default());
     for one in framed {
         let next = framer.next(&mut input).unwrap();

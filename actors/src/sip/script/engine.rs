@@ -1,18 +1,16 @@
 //! One generation of a script: its Lua state, and the invocations in it.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
-use mlua::{HookTriggers, Lua, LuaOptions, StdLib, Table, Thread, Value, VmState};
+use mlua::{Lua, LuaOptions, StdLib, Thread, Value};
 
-use super::fault::{self, Files, OWN_CHUNK};
-use super::function::{Args, Function, Given, MAX_ARGS, Raised, Run};
-use super::limits::{
-    Clock, INSTRUCTIONS, LOAD_TIME, MAX_ARGUMENT, MAX_ARGUMENTS, MAX_EFFECTS, MAX_WAITS, Used,
-};
+use super::fault::{self, Files};
+use super::function::Function;
+use super::limits::{Clock, INSTRUCTIONS, LOAD_TIME, MAX_WAITS, Used};
+use super::prelude::{prepare, set_hook};
 use super::{
     Context, End, Route, ScriptError, ScriptFault, ScriptLimits, Source, Step, Want, kemi,
 };
@@ -40,12 +38,15 @@ pub struct Suspended {
 
 /// What the running step reaches: filled for the time of the step only.
 pub(super) struct Slot {
-    context: RefCell<Option<Context>>,
-    want: RefCell<Option<Want>>,
-    over: RefCell<Option<End>>,
-    used: Cell<Used>,
-    clock: Clock,
-    files: Files,
+    me: Weak<Self>,
+    pub(super) context: RefCell<Option<Context>>,
+    pub(super) want: RefCell<Option<Want>>,
+    pub(super) over: RefCell<Option<End>>,
+    pub(super) used: Cell<Used>,
+    /// Functions in Rust that call back, inside of one another.
+    pub(super) nested: Cell<u32>,
+    pub(super) clock: Clock,
+    pub(super) files: Files,
 }
 
 impl Script {
@@ -54,11 +55,22 @@ impl Script {
     /// # Errors
     /// It is no Lua, its top level fails, or it has no `ksr_request_route`.
     pub fn load(source: &Source, limits: ScriptLimits) -> Result<Rc<Self>, ScriptError> {
-        let slot = Rc::new(Slot {
+        Self::with(source, limits, kemi::functions())
+    }
+
+    /// The same with these functions.
+    pub(super) fn with(
+        source: &Source,
+        limits: ScriptLimits,
+        functions: impl Iterator<Item = &'static Function>,
+    ) -> Result<Rc<Self>, ScriptError> {
+        let slot = Rc::new_cyclic(|me| Slot {
+            me: me.clone(),
             context: RefCell::new(None),
             want: RefCell::new(None),
             over: RefCell::new(None),
             used: Cell::new(Used::default()),
+            nested: Cell::new(0),
             clock: Clock::new(),
             files: Files { script: source.name.clone() },
         });
@@ -78,7 +90,7 @@ impl Script {
             | StdLib::MATH
             | StdLib::PACKAGE;
         let lua = Lua::new_with(libraries, LuaOptions::default()).map_err(fails)?;
-        let carrier = prepare(&lua, &slot).map_err(fails)?;
+        let carrier = prepare(&lua, &slot, functions).map_err(fails)?;
         lua.set_memory_limit(limits.memory).map_err(fails)?;
         let name = format!("@{}", source.name);
         let chunk = lua
@@ -126,7 +138,13 @@ impl Script {
             Route::Request => Ok(Value::Integer(1)),
             Route::Reply if self.has_reply => Ok(Value::Integer(2)),
             Route::Reply => return Step::Ended(context, End::Normal),
-            Route::Named(name) => self.lua.create_string(name).map(Value::String),
+            Route::Named(name) if self.has(route) => {
+                self.lua.create_string(name).map(Value::String)
+            }
+            Route::Named(name) => {
+                let message = format!("there is no function {name}");
+                Err(mlua::Error::RuntimeError(message))
+            }
         };
         let started = what.and_then(|what| Ok((self.carrier()?, what)));
         match started {
@@ -137,6 +155,12 @@ impl Script {
                 Step::Ended(context, End::Failed(error))
             }
         }
+    }
+
+    /// The state, for tests.
+    #[cfg(test)]
+    pub(super) const fn state(&self) -> &Lua {
+        &self.lua
     }
 
     /// Memory that the state uses.
@@ -169,6 +193,14 @@ impl Script {
         let want = slot.want.take();
         let over = slot.over.take();
         let end = match (over, resumed) {
+            // A coroutine that failed for good has a hook at each instruction: it is not kept.
+            (Some(End::Failed(error)), _) => {
+                let hook = set_hook(&self.lua, slot, INSTRUCTIONS);
+                End::Failed(match hook {
+                    Ok(()) => error,
+                    Err(error) => slot.files.error(&fault::text(&error), ScriptFault::Memory),
+                })
+            }
             (Some(end), resumed) => {
                 if resumed.is_ok() {
                     self.keep(thread);
@@ -188,8 +220,7 @@ impl Script {
             }
             (None, Ok(_)) => {
                 self.keep(thread);
-                let dropped = slot.context.borrow().as_ref().is_some_and(|context| context.dropped);
-                if dropped { End::Dropped } else { End::Normal }
+                End::Normal
             }
             (None, Err(error)) => {
                 End::Failed(slot.files.error(&fault::text(&error), ScriptFault::Runtime))
@@ -198,7 +229,11 @@ impl Script {
         if let End::Failed(error) = &end {
             self.recover(error);
         }
-        Went::Over(end)
+        let dropped = slot.context.borrow().as_ref().is_some_and(|context| context.dropped);
+        match end {
+            End::Normal if dropped => Went::Over(End::Dropped),
+            end => Went::Over(end),
+        }
     }
 
     /// A carrier that is idle, or another one.
@@ -259,200 +294,29 @@ impl Slot {
         self.fail(lua, message, ScriptFault::Time)
     }
 
-    /// The invocation is over for good, by an error.
-    fn fail(&self, lua: &Lua, message: &str, kind: ScriptFault) -> mlua::Error {
+    /// The invocation is over for good, by an error. From here on each instruction raises, so that
+    /// no handler of `__close` or `pcall` does anything any more.
+    pub(super) fn fail(&self, lua: &Lua, message: &str, kind: ScriptFault) -> mlua::Error {
         let mut over = self.over.borrow_mut();
         if !matches!(*over, Some(End::Failed(_))) {
             *over = Some(End::Failed(self.files.error(&fault::placed(lua, message), kind)));
         }
+        drop(over);
+        if let Some(me) = self.me.upgrade()
+            && let Err(error) = set_hook(lua, &me, 1)
+        {
+            tracing::debug!(%error, "a script that failed is not stopped at once");
+        }
         mlua::Error::RuntimeError(message.to_owned())
     }
 
+    /// Whether the invocation has failed for good, or its time is over.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.over.borrow(), Some(End::Failed(_))) || self.clock.is_over()
+    }
+
     /// A hook or a function looks whether the invocation may go on.
-    pub(super) fn check(&self, lua: &Lua) -> mlua::Result<()> {
-        let failed = matches!(*self.over.borrow(), Some(End::Failed(_)));
-        if failed || self.clock.is_over() { Err(self.out_of_time(lua)) } else { Ok(()) }
+    pub(super) fn look(&self, lua: &Lua) -> mlua::Result<()> {
+        if self.is_over() { Err(self.out_of_time(lua)) } else { Ok(()) }
     }
-}
-
-/// Gives a state its limits, its functions and the prelude: the function that carries invocations.
-fn prepare(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<mlua::Function> {
-    let hook = slot.clone();
-    let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
-    lua.set_global_hook(triggers, move |lua, _| {
-        hook.check(lua)?;
-        Ok(VmState::Continue)
-    })?;
-    let wait = lua.create_table()?;
-    let waiting = lua.create_table()?;
-    let root = lua.create_table()?;
-    for function in kemi::functions() {
-        let at = module(lua, &root, function.module)?;
-        let raw = native(lua, slot, function, &wait)?;
-        if matches!(function.run, Run::Waiting(_)) {
-            let entry = lua.create_table()?;
-            entry.raw_set("at", at)?;
-            entry.raw_set("name", function.name)?;
-            entry.raw_set("full", full_name(function))?;
-            entry.raw_set("raw", raw)?;
-            waiting.raw_push(entry)?;
-        } else {
-            at.raw_set(function.name, raw)?;
-        }
-    }
-    lua.globals().raw_set("KSR", root)?;
-    let prelude = lua.load(include_str!("prelude.lua")).set_name(OWN_CHUNK);
-    prelude.call((natives(lua, slot)?, wait, lua.create_table()?, waiting))
-}
-
-/// The table below `KSR` of this name.
-fn module(lua: &Lua, root: &Table, name: &str) -> mlua::Result<Table> {
-    if name.is_empty() {
-        return Ok(root.clone());
-    }
-    if let Some(module) = root.raw_get(name)? {
-        return Ok(module);
-    }
-    let module = lua.create_table()?;
-    root.raw_set(name, &module)?;
-    Ok(module)
-}
-
-/// What the prelude needs of Rust.
-fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
-    let table = lua.create_table()?;
-    let over = slot.clone();
-    table
-        .raw_set("is_over", lua.create_function(move |_, ()| Ok(over.over.borrow().is_some()))?)?;
-    let over = slot.clone();
-    let quit = move |_: &Lua, how: i64| {
-        let end = if how == 2 { End::Dropped } else { End::Normal };
-        over.over.borrow_mut().get_or_insert(end);
-        Ok(())
-    };
-    table.raw_set("over", lua.create_function(quit)?)?;
-    let message = |lua: &Lua, value: Value| match value {
-        Value::Error(error) => lua.create_string(fault::text(&error)).map(Value::String),
-        value => Ok(value),
-    };
-    table.raw_set("message", lua.create_function(message)?)?;
-    let failed = |lua: &Lua, value: Value| match value {
-        Value::String(text) => Ok(Value::String(text)),
-        value => lua.create_string(fault::object(lua, &value)).map(Value::String),
-    };
-    table.raw_set("failed", lua.create_function(failed)?)?;
-    Ok(table)
-}
-
-/// How a script writes a function.
-fn full_name(function: &Function) -> String {
-    match function.module {
-        "" => format!("KSR.{}", function.name),
-        module => format!("KSR.{module}.{}", function.name),
-    }
-}
-
-/// A function as Lua calls it.
-fn native(
-    lua: &Lua,
-    slot: &Rc<Slot>,
-    function: &'static Function,
-    wait: &Table,
-) -> mlua::Result<mlua::Function> {
-    let slot = slot.clone();
-    let wait = wait.clone();
-    lua.create_function(move |lua, (a, b, c, d): (Value, Value, Value, Value)| {
-        if slot.clock.is_over_at_call() {
-            return Err(slot.out_of_time(lua));
-        }
-        call(lua, &slot, function, [a, b, c, d], &wait)
-    })
-}
-
-fn call(
-    lua: &Lua,
-    slot: &Slot,
-    function: &'static Function,
-    values: [Value; MAX_ARGS + 1],
-    wait: &Table,
-) -> mlua::Result<Value> {
-    if let Run::Missing(needs) = function.run {
-        let name = full_name(function);
-        let message = format!("{name} needs {needs}, which this version does not have");
-        return Err(mlua::Error::RuntimeError(fault::placed(lua, &message)));
-    }
-    let args = match Args::read(function.takes, values, &slot.files.script) {
-        Ok(args) => args,
-        Err(raised) => return Err(raise(lua, slot, function, raised)),
-    };
-    let mut used = slot.used.get();
-    used.arguments += args.len();
-    slot.used.set(used);
-    if args.len() > MAX_ARGUMENT {
-        let raised = Raised::error("a string is longer than a message can be");
-        return Err(raise(lua, slot, function, raised));
-    }
-    if used.arguments > MAX_ARGUMENTS {
-        return Err(slot.fail(lua, "the script gives too much to functions", ScriptFault::Memory));
-    }
-    let Ok(mut context) = slot.context.try_borrow_mut() else {
-        return Err(slot.fail(lua, "a function calls itself", ScriptFault::Runtime));
-    };
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        let answer = match function.run {
-            Run::Anytime(run) => run(context.as_mut(), &args),
-            Run::Message(run) | Run::Waiting(run) => match context.as_mut() {
-                Some(context) => run(context, &args),
-                None => Err(Raised::error("there is no message while the script is loaded")),
-            },
-            Run::Missing(needs) => Err(Raised::error(needs)),
-        };
-        match answer {
-            Ok(given) => Ok(value(lua, slot, given, wait)),
-            Err(raised) => Err(raised),
-        }
-    }));
-    let effects = context.as_ref().map_or(0, |context| context.effects.len());
-    drop(context);
-    match ran {
-        Ok(Ok(_)) if effects > MAX_EFFECTS => {
-            Err(slot.fail(lua, "the script sends too many messages", ScriptFault::Runtime))
-        }
-        Ok(Ok(value)) => value,
-        Ok(Err(raised)) => Err(raise(lua, slot, function, raised)),
-        Err(_) => {
-            let message = format!("{} panicked", full_name(function));
-            Err(slot.fail(lua, &message, ScriptFault::Runtime))
-        }
-    }
-}
-
-/// What a function gave, as Lua has it.
-fn value(lua: &Lua, slot: &Slot, given: Given<'_>, wait: &Table) -> mlua::Result<Value> {
-    match given {
-        Given::Nil => Ok(Value::Nil),
-        Given::Bool(given) => Ok(Value::Boolean(given)),
-        Given::Int(given) => Ok(Value::Integer(given)),
-        Given::Str(given) => lua.create_string(given).map(Value::String),
-        Given::Owned(given) => lua.create_string(given).map(Value::String),
-        Given::Shared(given) => lua.create_string(given).map(Value::String),
-        Given::Wait(want) => {
-            slot.want.replace(Some(want));
-            Ok(Value::Table(wait.clone()))
-        }
-    }
-}
-
-/// What a function raised, as Lua has it.
-fn raise(lua: &Lua, slot: &Slot, function: &Function, raised: Raised) -> mlua::Error {
-    let end = match raised {
-        Raised::Exit => End::Normal,
-        Raised::Drop => End::Dropped,
-        Raised::Error(message) => {
-            let message = format!("{}: {message}", full_name(function));
-            return mlua::Error::RuntimeError(fault::placed(lua, &message));
-        }
-    };
-    slot.over.borrow_mut().get_or_insert(end);
-    mlua::Error::RuntimeError(String::from("over"))
 }

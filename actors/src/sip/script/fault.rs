@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use mlua::{Lua, Value};
+use memchr::memmem;
+use mlua::{Lua, LuaString, Value};
 
 use super::{ScriptError, ScriptFault};
 
@@ -35,6 +36,21 @@ pub(super) fn placed(lua: &Lua, message: &str) -> String {
     match place(lua) {
         Some((file, line)) => format!("{file}:{line}: {message}"),
         None => message.to_owned(),
+    }
+}
+
+/// An error that Lua found in the engine's own lines, as one of the line that called them.
+pub(super) fn of_caller(lua: &Lua, said: LuaString) -> mlua::Result<LuaString> {
+    let message = {
+        let bytes = said.as_bytes();
+        let own =
+            bytes.strip_prefix(OWN_SOURCE.as_bytes()).and_then(|rest| rest.strip_prefix(b":"));
+        let end = own.and_then(|rest| memmem::find(rest, b": ").map(|at| &rest[at + 2..]));
+        end.map(|message| String::from_utf8_lossy(message).into_owned())
+    };
+    match message {
+        Some(message) => lua.create_string(placed(lua, &message)),
+        None => Ok(said),
     }
 }
 

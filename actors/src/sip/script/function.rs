@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mlua::{BorrowedBytes, Value};
+use mlua::{BorrowedBytes, Lua, Value};
 
 use super::{Context, Want};
 
@@ -163,13 +163,13 @@ pub struct Args<'a> {
 enum Arg {
     None,
     Str(BorrowedBytes),
-    Made(Vec<u8>),
     Int(i64),
 }
 
 impl<'a> Args<'a> {
     /// Checks the values of a call against what the function takes.
     pub(super) fn read(
+        lua: &Lua,
         takes: &[Kind],
         values: [Value; MAX_ARGS + 1],
         script: &'a Arc<str>,
@@ -177,7 +177,7 @@ impl<'a> Args<'a> {
         let mut items = [const { Arg::None }; MAX_ARGS];
         for (index, value) in values.into_iter().enumerate() {
             match takes.get(index) {
-                Some(kind) => items[index] = Arg::read(*kind, index, value)?,
+                Some(kind) => items[index] = Arg::read(lua, *kind, index, value)?,
                 None if value.is_nil() => {}
                 None => {
                     let most = takes.len();
@@ -195,7 +195,6 @@ impl<'a> Args<'a> {
     pub fn str(&self, place: usize) -> &[u8] {
         match &self.items[place] {
             Arg::Str(bytes) => bytes.deref(),
-            Arg::Made(bytes) => bytes,
             Arg::None | Arg::Int(_) => unreachable!("argument {place} is no string"),
         }
     }
@@ -215,7 +214,6 @@ impl<'a> Args<'a> {
     pub(super) fn len(&self) -> usize {
         let len = |arg: &Arg| match arg {
             Arg::Str(bytes) => bytes.len(),
-            Arg::Made(bytes) => bytes.len(),
             Arg::None | Arg::Int(_) => 0,
         };
         self.items.iter().map(len).sum()
@@ -223,19 +221,21 @@ impl<'a> Args<'a> {
 }
 
 impl Arg {
-    fn read(kind: Kind, index: usize, value: Value) -> Result<Self, Raised> {
+    fn read(lua: &Lua, kind: Kind, index: usize, value: Value) -> Result<Self, Raised> {
         let got = match (kind, value) {
             (Kind::Str, Value::String(text)) => return Ok(Self::Str(text.as_bytes())),
-            (Kind::Str, Value::Integer(number)) => {
-                return Ok(Self::Made(number.to_string().into_bytes()));
-            }
-            (Kind::Str, Value::Number(number)) => {
-                return Ok(Self::Made(number.to_string().into_bytes()));
+            (Kind::Str, value @ (Value::Integer(_) | Value::Number(_))) => {
+                match lua.coerce_string(value) {
+                    Ok(Some(text)) => return Ok(Self::Str(text.as_bytes())),
+                    Ok(None) => Value::Nil,
+                    Err(error) => return Err(Raised::Error(error.to_string())),
+                }
             }
             (Kind::Int, Value::Integer(number)) => return Ok(Self::Int(number)),
-            (Kind::Int, Value::Number(number)) if whole(number).is_some() => {
-                return Ok(Self::Int(whole(number).unwrap_or_default()));
-            }
+            (Kind::Int, Value::Number(number)) => match whole(number) {
+                Some(number) => return Ok(Self::Int(number)),
+                None => Value::Number(number),
+            },
             (_, value) => value,
         };
         let want = match kind {

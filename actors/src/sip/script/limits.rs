@@ -19,6 +19,8 @@ pub(super) const MAX_EFFECTS: usize = 64;
 pub(super) const MAX_WAITS: u32 = 256;
 /// CPU time of the top level of a script, while nothing is handled.
 pub(super) const LOAD_TIME: Duration = Duration::from_secs(5);
+/// Calls of `gsub` inside of one another: each takes from the thread's stack.
+pub(super) const MAX_NESTED: u32 = 16;
 /// Bytes of one string that `string.rep` makes, and of a chunk that `load` reads.
 pub(super) const MAX_MADE: usize = 1 << 20;
 
@@ -90,7 +92,7 @@ impl Clock {
 }
 
 /// The CPU time of this thread.
-fn thread_time() -> Duration {
+pub(super) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }

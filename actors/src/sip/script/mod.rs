@@ -4,11 +4,16 @@
 //! own. The engine does no I/O: an invocation runs until it is over or wants something that takes
 //! time ([`Want`]), and is resumed with the result.
 
+mod call;
+mod debug;
 mod engine;
 mod fault;
 pub mod function;
 pub mod kemi;
 mod limits;
+mod pattern;
+mod prelude;
+mod strings;
 
 use std::rc::Rc;
 use std::sync::Arc;

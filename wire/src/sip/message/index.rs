@@ -70,16 +70,10 @@ pub(super) struct Index {
 const NONE: u16 = u16::MAX;
 
 impl Index {
-    pub(super) fn of(bytes: &[u8], limits: &Limits) -> Result<Self, Malformed> {
-        if bytes.len() < SHORTEST {
-            return Err(Malformed::Empty);
-        }
-        if bytes.len() > limits.message_bytes.min(u32::MAX as usize) {
-            return Err(Malformed::TooLarge);
-        }
-        let end = memchr(b'\n', bytes).ok_or(Malformed::NotSip)?;
-        let mut index = Self {
-            start: StartAt::of(bytes, end).ok_or(Malformed::NotSip)?,
+    /// Of nothing. It is filled where it stands: moving it costs as much as reading a few lines.
+    pub(super) fn new() -> Self {
+        Self {
+            start: StartAt::Reply { code: 0, reason: At::default() },
             entries: SmallVec::new(),
             headers_end: 0,
             body_at: 0,
@@ -91,9 +85,20 @@ impl Index {
             to_entry: NONE,
             call_id: At::default(),
             cseq: CSeqAt::default(),
-        };
-        index.lines(bytes, end + 1, limits)?;
-        index.complete()
+        }
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Malformed> {
+        if bytes.len() < SHORTEST {
+            return Err(Malformed::Empty);
+        }
+        if bytes.len() > limits.message_bytes.min(u32::MAX as usize) {
+            return Err(Malformed::TooLarge);
+        }
+        let end = memchr(b'\n', bytes).ok_or(Malformed::NotSip)?;
+        self.start = StartAt::of(bytes, end).ok_or(Malformed::NotSip)?;
+        self.lines(bytes, end + 1, limits)?;
+        self.complete()
     }
 
     /// All lines up to the empty one.
@@ -178,7 +183,7 @@ impl Index {
         Ok(())
     }
 
-    fn complete(self) -> Result<Self, Malformed> {
+    fn complete(&self) -> Result<(), Malformed> {
         for (is_missing, malformed) in [
             (self.via_entry == NONE, Malformed::Via),
             (self.from_entry == NONE, Malformed::From),
@@ -190,7 +195,7 @@ impl Index {
                 return Err(malformed);
             }
         }
-        Ok(self)
+        Ok(())
     }
 }
 

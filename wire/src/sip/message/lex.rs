@@ -34,10 +34,24 @@ pub(super) const fn is_lws(byte: u8) -> bool {
 }
 
 /// A character of a token (RFC 3261 25.1).
-pub(crate) const fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~')
+pub(crate) fn is_token(byte: u8) -> bool {
+    TOKEN[byte as usize]
 }
+
+/// Names are read byte by byte: one look for each.
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let is_mark = matches!(
+            byte as u8,
+            b'-' | b'.' | b'!' | b'%' | b'*' | b'_' | b'+' | b'`' | b'\'' | b'~'
+        );
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || is_mark;
+        byte += 1;
+    }
+    table
+};
 
 /// The first place from `at` on that is no white space.
 pub(super) fn skip(bytes: &[u8], mut at: usize, to: usize) -> usize {

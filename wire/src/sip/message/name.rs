@@ -64,28 +64,23 @@ names! {
     IdentityInfo "Identity-Info" b'n',
 }
 
-/// How many long names share a length at most, with the bound checked where the table is made.
-const SAME: usize = 6;
 /// One more than the longest name.
 const LENGTHS: usize = 20;
 
-/// The places in [`NAMES`] of the names of each length; `u8::MAX` for none.
-static BY_LENGTH: [[u8; SAME]; LENGTHS] = by_length();
-
-const fn by_length() -> [[u8; SAME]; LENGTHS] {
-    let mut table = [[u8::MAX; SAME]; LENGTHS];
+/// The places in [`NAMES`] of the names of each length and first letter (its lower five bits), at
+/// most two; `u8::MAX` for none.
+static BY_SHAPE: [[[u8; 2]; 32]; LENGTHS] = {
+    let mut table = [[[u8::MAX; 2]; 32]; LENGTHS];
     let mut place = 0;
     while place < NAMES.len() {
-        let row = &mut table[NAMES[place].1.len()];
-        let mut column = 0;
-        while row[column] != u8::MAX {
-            column += 1;
-        }
-        row[column] = place as u8;
+        let name = NAMES[place].1.as_bytes();
+        let cell = &mut table[name.len()][(name[0] & 31) as usize];
+        // A third one would not compile.
+        cell[(cell[0] != u8::MAX) as usize + (cell[1] != u8::MAX) as usize] = place as u8;
         place += 1;
     }
     table
-}
+};
 
 /// The names that one letter stands for, by the letter's place in the alphabet.
 static COMPACT: [Name; 26] = compact();
@@ -109,13 +104,15 @@ impl Name {
             let place = (letter | 0x20).wrapping_sub(b'a');
             return COMPACT.get(usize::from(place)).copied().unwrap_or(Self::Other);
         }
-        for place in BY_LENGTH.get(text.len()).unwrap_or(&[u8::MAX; SAME]) {
-            match NAMES.get(usize::from(*place)) {
-                Some((name, long, _)) if long.as_bytes().eq_ignore_ascii_case(text) => {
-                    return *name;
-                }
-                Some(_) => {}
-                None => break,
+        let (Some(row), Some(first)) = (BY_SHAPE.get(text.len()), text.first()) else {
+            return Self::Other;
+        };
+        for place in row[usize::from(first & 31)] {
+            let Some((name, long, _)) = NAMES.get(usize::from(place)) else { break };
+            let long = long.as_bytes();
+            // Most are spelt as in the document.
+            if long == text || long.eq_ignore_ascii_case(text) {
+                return *name;
             }
         }
         Self::Other

@@ -76,9 +76,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok((context.draft.received.transport == Transport::Tcp).into())
     }),
     KSR.bool("is_myself", STR, |context, args| Ok(is_myself(&context.env.own, args.str(0)).into())),
-    KSR.bool("is_myself_furi", &[], |context, _| is_own(context, Whose::From)),
-    KSR.bool("is_myself_ruri", &[], |context, _| is_own(context, Whose::Request)),
-    KSR.bool("is_myself_turi", &[], |context, _| is_own(context, Whose::To)),
+    KSR.bool("is_myself_furi", &[], |context, _| Ok(is_own(context, Whose::From).into())),
+    KSR.bool("is_myself_ruri", &[], |context, _| Ok(is_own(context, Whose::Request).into())),
+    KSR.bool("is_myself_turi", &[], |context, _| Ok(is_own(context, Whose::To).into())),
     KSR.bool("is_myself_srcip", &[], |context, _| {
         let source = context.draft.received.source.ip().to_canonical();
         let mut sockets = context.env.own.sockets.iter();
@@ -104,7 +104,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(var::set_destination(context, args.str(0))?.into())
     }),
     KSR.bool("resetdsturi", &[], |context, _| {
-        done(&mut context.draft, |draft| draft.dst_uri = None)
+        Ok(done(&mut context.draft, |draft| draft.dst_uri = None))
     }),
     KSR.bool("isdsturiset", &[], |context, _| Ok(context.draft.dst_uri.is_some().into())),
     KSR.bool("seturi", STR, |context, args| Ok(var::set_request_uri(context, args.str(0))?.into())),
@@ -113,16 +113,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(var::set_part(context, rewrite::Part::Host(args.str(0)))?.into())
     }),
     KSR.bool("force_rport", &[], |context, _| {
-        done(&mut context.draft, |draft| draft.force_rport = true)
+        Ok(done(&mut context.draft, |draft| draft.force_rport = true))
     }),
     KSR.bool("add_local_rport", &[], |context, _| {
-        done(&mut context.draft, |draft| draft.local_rport = true)
+        Ok(done(&mut context.draft, |draft| draft.local_rport = true))
     }),
     KSR.bool("set_reply_close", &[], |context, _| {
-        done(&mut context.draft, |draft| draft.reply_close = true)
+        Ok(done(&mut context.draft, |draft| draft.reply_close = true))
     }),
     KSR.bool("set_reply_no_connect", &[], |context, _| {
-        done(&mut context.draft, |draft| draft.reply_no_connect = true)
+        Ok(done(&mut context.draft, |draft| draft.reply_no_connect = true))
     }),
     KSR.waits("forward", &[], |context, _| Ok(forward(context, None))),
     KSR.waits("forward_uri", STR, |context, args| {
@@ -211,9 +211,9 @@ fn is_myself(own: &Own, text: &[u8]) -> bool {
     port.is_some_and(|port| own.is_own(&rest[..at], Some(port), transport))
 }
 
-fn is_own(context: &Context, whose: Whose) -> Answer<'static> {
+fn is_own(context: &Context, whose: Whose) -> bool {
     let uri = var::uri(&context.draft, whose).and_then(|uri| Uri::parse(uri).ok());
-    Ok(uri.is_some_and(|uri| context.env.own.is_own_uri(&uri)).into())
+    uri.is_some_and(|uri| context.env.own.is_own_uri(&uri))
 }
 
 /// Sets or clears a flag; false for one that there is not.
@@ -231,9 +231,9 @@ fn bit(flag: i64) -> Option<u32> {
     u32::try_from(flag).ok().and_then(|flag| 1_u32.checked_shl(flag))
 }
 
-fn done(draft: &mut Draft, change: impl FnOnce(&mut Draft)) -> Answer<'static> {
+fn done(draft: &mut Draft, change: impl FnOnce(&mut Draft)) -> Given<'static> {
     change(draft);
-    Ok(Given::Bool(true))
+    Given::Bool(true)
 }
 
 /// Sends a request on; a reply goes on by itself.

@@ -12,7 +12,7 @@ use super::edit::pattern;
 use super::var::held;
 use super::{INT, INT2, Module, STR, STR2, sl, text};
 use crate::sip::script::Context;
-use crate::sip::script::function::{Answer, Function, Given, Raised};
+use crate::sip::script::function::{Function, Given, Raised};
 
 const MAXFWD: Module = Module("maxfwd");
 const SANITY: Module = Module("sanity");
@@ -91,10 +91,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         edit(context, 256)?;
         Ok(nat::handle_ruri_alias(&mut context.draft).into())
     }),
-    COREX.int("append_branch", &[], |context, _| append_branch(context, b"", None)),
-    COREX.int("append_branch_uri", STR, |context, args| append_branch(context, args.str(0), None)),
+    COREX.int("append_branch", &[], |context, _| Ok(append_branch(context, b"", None))),
+    COREX.int("append_branch_uri", STR, |context, args| {
+        Ok(append_branch(context, args.str(0), None))
+    }),
     COREX.int("append_branch_uri_q", STR2, |context, args| match q(args.str(1)) {
-        Some(q) => append_branch(context, args.str(0), Some(q)),
+        Some(q) => Ok(append_branch(context, args.str(0), Some(q))),
         None => Ok(Given::Int(-1)),
     }),
     COREX.int("has_ruri_user", &[], |context, _| {
@@ -109,7 +111,7 @@ fn edit(context: &mut Context, bytes: usize) -> Result<(), Raised> {
 }
 
 /// Adds a target: a URI, or the Request-URI and `$du` as they stand.
-fn append_branch(context: &mut Context, uri: &[u8], q: Option<u16>) -> Answer<'static> {
+fn append_branch(context: &mut Context, uri: &[u8], q: Option<u16>) -> Given<'static> {
     let draft = &mut context.draft;
     // The Request-URI is the first branch.
     let most = context.env.settings.max_branches.saturating_sub(1);
@@ -119,13 +121,13 @@ fn append_branch(context: &mut Context, uri: &[u8], q: Option<u16>) -> Answer<'s
         uri => (Bytes::copy_from_slice(uri), None),
     };
     if is_full || !draft.message.is_request() || !is_clean(&uri) {
-        return Ok(Given::Int(-1));
+        return Given::Int(-1);
     }
     let flags = draft.branch_flags;
     let socket = draft.force_socket;
     let path = draft.path.clone();
     draft.branches.push(Target { uri, dst_uri, q, flags, socket, path });
-    Ok(Given::Int(1))
+    Given::Int(1)
 }
 
 /// A q in thousandths: 0 to 1 with at most three digits (RFC 3261 25.1).

@@ -33,8 +33,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     HTABLE.int("sht_rm", STR2, |context, args| {
         Ok(success(context.env.shared.tables.remove(args.str(0), args.str(1))))
     }),
-    HTABLE.int("sht_inc", STR2, |context, args| count(context, args, 1)),
-    HTABLE.int("sht_dec", STR2, |context, args| count(context, args, -1)),
+    HTABLE.int("sht_inc", STR2, |context, args| Ok(count(context, args, 1))),
+    HTABLE.int("sht_dec", STR2, |context, args| Ok(count(context, args, -1))),
     HTABLE.int("sht_setex", STR2_INT, |context, args| {
         let left = Duration::from_secs(u64::try_from(args.int(2)).unwrap_or(0));
         let tables = &context.env.shared.tables;
@@ -61,6 +61,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
+/// What counting gives where the table is full: no usual count.
+const NOT_COUNTED: i64 = -255;
+
 /// The entries that a table may have.
 fn most_entries(context: &Context) -> usize {
     usize::try_from(context.env.settings.max_htable_entries).unwrap_or(usize::MAX)
@@ -77,11 +80,11 @@ pub(super) fn set(context: &Context, table: &[u8], key: &[u8], value: Datum) -> 
     set.is_ok()
 }
 
-fn count<'c>(context: &'c mut Context, args: &Args<'_>, step: i64) -> Answer<'c> {
+fn count(context: &Context, args: &Args<'_>, step: i64) -> Given<'static> {
     let most = most_entries(context);
     let tables = &context.env.shared.tables;
     let sum = tables.add(args.str(0), args.str(1), step, most, context.now);
-    Ok(Given::Int(sum.unwrap_or(-255)))
+    Given::Int(sum.unwrap_or(NOT_COUNTED))
 }
 
 fn match_name<'c>(context: &'c mut Context, args: &Args<'_>) -> Answer<'c> {

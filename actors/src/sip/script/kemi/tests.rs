@@ -1,6 +1,7 @@
 //! What each function gives and does, run by scripts. Where nothing says otherwise the values are
 //! those that Kamailio 5.6.3 gives for the same message.
 
+use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -167,10 +168,12 @@ fn run(body: &str, message: &str) -> Ran {
 fn check_in(env: &Rc<ScriptEnv>, message: &str, expected: &[(&str, &str)]) -> Ran {
     let mut body = String::new();
     for (place, (expression, _)) in expected.iter().enumerate() {
-        body += &format!(
+        write!(
+            body,
             "do local v = {expression}; KSR.pv.sets('$avp(out{place})', \
              math.type(v) == 'integer' and 'int:' .. v or type(v) .. ':' .. tostring(v)) end\n"
-        );
+        )
+        .unwrap();
     }
     let ran = run_in(env, &body, message);
     assert_eq!(ran.end, End::Normal);

@@ -152,17 +152,15 @@ impl<'a> Name<'a> {
             let name = Self { var: Var::Plain(Plain::Dollar), index: Index::First };
             return Some((name, 2));
         }
-        let (inside, len) = match rest.strip_prefix(b"(") {
-            Some(_) => {
-                let len = balanced(rest)?;
-                (&rest[1..len - 1], len)
+        let (inside, len) = if rest.starts_with(b"(") {
+            let len = balanced(rest)?;
+            (&rest[1..len - 1], len)
+        } else {
+            let mut len = word(rest);
+            if rest.get(len) == Some(&b'(') {
+                len += balanced(&rest[len..])?;
             }
-            None => {
-                let len = word(rest);
-                let argument = rest.get(len).filter(|byte| **byte == b'(');
-                let len = argument.map_or(Some(len), |_| Some(len + balanced(&rest[len..])?))?;
-                (&rest[..len], len)
-            }
+            (&rest[..len], len)
         };
         Some((Self::inside(inside)?, len + 1))
     }
@@ -260,10 +258,7 @@ fn plain(name: &[u8]) -> Option<Var<'static>> {
 }
 
 fn uri_part(name: &[u8]) -> Option<Var<'static>> {
-    let (whose, part) = match name {
-        [whose, part] => (whose, part),
-        _ => return None,
-    };
+    let [whose, part] = name else { return None };
     let whose = match whose {
         b'r' => Whose::Request,
         b'o' => Whose::Original,

@@ -1,6 +1,9 @@
 use super::*;
 
-fn told(text: &str) -> Result<(Option<&str>, Option<&str>, &str, Option<u16>, &str), UriError> {
+/// User, password, host, port and parameters.
+type Told<'a> = (Option<&'a str>, Option<&'a str>, &'a str, Option<u16>, &'a str);
+
+fn told(text: &str) -> Result<Told<'_>, UriError> {
     let text_of = |bytes| std::str::from_utf8(bytes).unwrap();
     let uri = Uri::parse(text.as_bytes())?;
     assert_eq!(text_of(uri.text), text);

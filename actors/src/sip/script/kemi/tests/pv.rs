@@ -270,11 +270,11 @@ fn flags_are_numbers_too() {
         INVITE,
         &[
             (r#"KSR.pv.seti("$mf", 5)"#, "boolean:true"),
-            (r#"KSR.isflagset(2)"#, "boolean:true"),
-            (r#"KSR.isflagset(1)"#, "boolean:false"),
+            ("KSR.isflagset(2)", "boolean:true"),
+            ("KSR.isflagset(1)", "boolean:false"),
             (r#"KSR.pv.get("$mF")"#, "string:00000005"),
             (r#"KSR.pv.seti("$mf", -1)"#, "boolean:false"),
-            (r#"KSR.setbflag(4)"#, "boolean:true"),
+            ("KSR.setbflag(4)", "boolean:true"),
             (r#"KSR.pv.get("$bf")"#, "int:16"),
         ],
     );

@@ -1,6 +1,7 @@
 //! The table of all functions, as a whole.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use super::*;
 use crate::sip::script::function::{Function, Gives, Kind, MAX_ARGS, Run};
@@ -38,12 +39,12 @@ fn each_function_gives_what_its_row_says() {
         };
         let name = name(function);
         // The arguments are of the right kinds, but not always something to work with.
-        body += &format!(
-            "do local ok, v = pcall(function() return {name}({}) end)\n\
+        write!(body, "do local ok, v = pcall(function() return {name}({}) end)\n\
              if ok then assert({types}, '{name} gave a ' .. type(v)) else\n\
              assert(v:find('pseudo-variable', 1, true) or v:find('/pattern/', 1, true), v) end end\n",
             arguments(function)
-        );
+        )
+        .unwrap();
     }
     for message in [INVITE, PROGRESS] {
         assert_eq!(run(&body, message).end, End::Dropped, "KSR.drop() is among them");
@@ -69,11 +70,13 @@ fn wrong_arguments_are_an_error_that_names_the_function() {
             calls.push(format!("{name}({})", arguments[..place].join(", ")));
         }
         for call in calls {
-            body += &format!(
+            write!(
+                body,
                 "do local ok, why = pcall(function() return {call} end)\n\
                  assert(not ok, [[{call} went through]])\n\
                  assert(why:find('^test.lua:%d+: {name}: '), why) end\n"
-            );
+            )
+            .unwrap();
         }
     }
     assert_eq!(run(&body, INVITE).end, End::Normal);
@@ -102,13 +105,13 @@ fn what_is_not_there_yet_says_what_it_needs_when_it_is_called() {
     let (mut count, mut body) = (0, String::new());
     for (function, needs) in missing {
         let name = name(function);
-        body += &format!(
-            "assert(KSR.{}, 'there is a table to ask for')\n\
+        write!(body, "assert(KSR.{}, 'there is a table to ask for')\n\
              do local ok, why = pcall(function() return {name}({}) end)\n\
              assert(not ok and why:find('{name} needs {needs}, which this version does not have', 1, true), why) end\n",
             function.module,
             arguments(function)
-        );
+        )
+        .unwrap();
         count += 1;
     }
     assert_eq!(run(&body, INVITE).end, End::Normal);
