@@ -6,20 +6,23 @@ use std::time::{Duration, Instant};
 use crate::kit::{PAST_TO_BOB, Proxy, Scene, Setup, TO_BOB, plan};
 use crate::raw::{Sip, Tcp, Udp, parameter, reply, request, with_body};
 
-/// The route of a dialog is followed; a call's begin records one.
+/// The route of a dialog is followed and recorded again by what may change it; a call's begin records
+/// one.
 const DIALOGS: &str = "if KSR.siputils.has_totag() > 0 then
     if KSR.rr.loose_route() < 0 then KSR.sl.sl_send_reply(404, \"Not here\") return end
 else
-    KSR.rr.record_route()
     KSR.seturi(BOB)
 end
+if KSR.is_INVITE() then KSR.rr.record_route() end
 KSR.forward()";
 
-/// Two sockets: what goes to the callees leaves by the first, callers come to the second.
+/// Two sockets: one for the callees, one for the callers.
 fn multi_homed(bob: &Udp) -> (Proxy, SocketAddr, SocketAddr) {
-    let proxy = Setup::on("\"udp:127.0.0.2:0\", \"udp:127.0.0.1:0\"").script(&plan(bob.at(), DIALOGS));
+    let setup = Setup::on("\"udp:127.0.0.2:0\", \"udp:127.0.0.1:0\"");
+    let proxy = setup.script(&plan(bob.at(), DIALOGS));
     let [outer, inner] = proxy.at[..] else { panic!("two sockets") };
-    assert_eq!((outer.ip(), inner.ip()), (Ipv4Addr::new(127, 0, 0, 2).into(), Ipv4Addr::LOCALHOST.into()));
+    let ips = [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::LOCALHOST].map(IpAddr::V4);
+    assert_eq!([outer.ip(), inner.ip()], ips);
     (proxy, outer, inner)
 }
 
@@ -29,22 +32,13 @@ fn case_s11_ack_with_two_routes_of_ours() {
     let (_proxy, outer, inner) = multi_homed(&bob);
     let (record_out, record_in) =
         (format!("<sip:{outer};r2=on;lr>"), format!("<sip:{inner};r2=on;lr>"));
-    alice.send(inner, request("INVITE", &format!("sip:bob@{inner}"), &alice.via("i1"), "c1"));
-    let (invite, from) = bob.receive_from();
-    assert_eq!(from, outer);
-    assert_eq!(invite.all("Record-Route"), [record_out.clone(), record_in.clone()]);
-    bob.send(outer, reply(&invite, "200 OK", ""));
-    let (ok, from) = alice.receive_from();
-    assert_eq!((ok.status(), from), (200, inner), "from where the caller sent to");
-    // The caller's route set is that of the reply, turned round.
     let uri = format!("sip:bob@{}", bob.at());
-    let routes = [
+    for routes in [
         format!("Route: {record_in}\r\nRoute: {record_out}\r\n"),
         format!("Route: {record_in}, {record_out}\r\n"),
         format!("Route: {record_in},\r\n {record_out}\r\n"),
-    ];
-    for method in ["ACK", "BYE", "INVITE"] {
-        for routes in &routes {
+    ] {
+        for method in ["ACK", "BYE", "INVITE"] {
             let sent = request(method, &uri, &alice.via("ack1"), "c1")
                 .replace("To: <sip:bob@127.0.0.1>", "To: <sip:bob@127.0.0.1>;tag=tb")
                 .replace("Max-Forwards", &format!("{routes}Max-Forwards"));
@@ -52,8 +46,15 @@ fn case_s11_ack_with_two_routes_of_ours() {
             let (came, from) = bob.receive_from();
             assert_eq!(from, outer, "{came:?}");
             assert_eq!(came.first(), format!("{method} {uri} SIP/2.0"));
-            assert!(!came.text().contains("Route:"), "{came:?}");
-            assert!(came.lines()[1].starts_with(&format!("Via: SIP/2.0/UDP {outer};")), "{came:?}");
+            assert!(came.all("Route").is_empty(), "{came:?}");
+            assert!(came.all("Via")[0].starts_with(&format!("SIP/2.0/UDP {outer};")), "{came:?}");
+            if method == "INVITE" {
+                assert_eq!(came.all("Record-Route"), [record_out.clone(), record_in.clone()]);
+            }
+            if method != "ACK" {
+                bob.send(outer, reply(&came, "200 OK", ""));
+                assert_eq!(alice.receive().status(), 200);
+            }
         }
     }
     // The other direction mirrors it: in by the first socket, out by the second.
@@ -68,11 +69,10 @@ fn case_s11_ack_with_two_routes_of_ours() {
         bob.send(outer, sent);
         let (came, from) = alice.receive_from();
         assert_eq!(from, inner, "{came:?}");
-        assert!(!came.text().contains("Route:"), "{came:?}");
-        assert!(came.lines()[1].starts_with(&format!("Via: SIP/2.0/UDP {inner};")), "{came:?}");
+        assert!(came.all("Route").is_empty(), "{came:?}");
+        assert!(came.all("Via")[0].starts_with(&format!("SIP/2.0/UDP {inner};")), "{came:?}");
         alice.send(inner, reply(&came, "200 OK", ""));
-        let (ok, from) = bob.receive_from();
-        assert_eq!((ok.status(), from), (200, outer));
+        assert_eq!(bob.receive().status(), 200);
     }
 }
 
@@ -114,14 +114,17 @@ fn case_s23_ipv6_in_via_record_route_and_received() {
             format!("[::1]:{port};received=::1;rport={port};branch=z9hG4bK6b"),
         ),
         (format!("[::1]:{port};branch=z9hG4bK6d"), format!("[::1]:{port};branch=z9hG4bK6d")),
-        (format!("[0:0:0:0:0:0:0:1]:{port};branch=z9hG4bK6e"), format!("[0:0:0:0:0:0:0:1]:{port};")),
+        (
+            format!("[0:0:0:0:0:0:0:1]:{port};branch=z9hG4bK6e"),
+            format!("[0:0:0:0:0:0:0:1]:{port};"),
+        ),
         (
             format!("[::1]:{port};received=[::9];branch=z9hG4bK6f"),
             format!("[::1]:{port};received=::1;branch=z9hG4bK6f"),
         ),
         (
             format!("[2001:DB8::1]:{port};branch=z9hG4bK6g;rport;received=::2"),
-            format!("[2001:DB8::1]:{port};received=::1;branch=z9hG4bK6g;rport={port}"),
+            format!("[2001:DB8::1]:{port};branch=z9hG4bK6g;rport={port};received=::1"),
         ),
         (
             format!("192.0.2.1:{port};branch=z9hG4bK6h"),
@@ -142,8 +145,20 @@ fn case_s23_ipv6_in_via_record_route_and_received() {
         }
     }
     // A zone: refused or taken, whatever; a good one behind it passes.
-    for zone in ["[fe80::1%25lo]:15060", "[fe80::1%lo]", "[::1%25]", "[", "[]", "[::1", "[::g]:1", "[1:2:3:4:5:6:7:8:9]"] {
-        alice.send(at, request("OPTIONS", "sip:bob@x", &via(&format!("{zone};branch=z9hG4bK6c;rport")), "c1"));
+    for zone in [
+        "[fe80::1%25lo]:15060",
+        "[fe80::1%lo]",
+        "[::1%25]",
+        "[",
+        "[]",
+        "[::1",
+        "[::g]:1",
+        "[1:2:3:4:5:6:7:8:9]",
+    ] {
+        alice.send(
+            at,
+            request("OPTIONS", "sip:bob@x", &via(&format!("{zone};branch=z9hG4bK6c;rport")), "c1"),
+        );
         proxy.served_behind(&alice, &bob);
     }
     // A reply whose way back has brackets in received, and one without.
@@ -257,14 +272,18 @@ fn case_s24_max_forwards() {
         for (line, wanted) in passes {
             if let Some(rest) = line.strip_prefix("max-forwards:") {
                 // A name of another case is the same header.
-                let sent = scene.direct("OPTIONS", "c1").replace("Max-Forwards: 70", &format!("max-forwards:{rest}"));
+                let sent = scene
+                    .direct("OPTIONS", "c1")
+                    .replace("Max-Forwards: 70", &format!("max-forwards:{rest}"));
                 assert_eq!(scene.pass(sent).one("max-forwards"), wanted);
                 continue;
             }
             let line = format!("{line}\r\n");
             if line.contains("\r\n ") {
                 let sent = scene.direct("OPTIONS", "c1").replace("Max-Forwards: 70\r\n", &line);
-                assert!(scene.pass(sent).text().contains(&format!("Max-Forwards:\r\n {wanted}\r\n")));
+                assert!(
+                    scene.pass(sent).text().contains(&format!("Max-Forwards:\r\n {wanted}\r\n"))
+                );
                 continue;
             }
             let value = hops(&scene, &line).unwrap_or_else(|code| panic!("{line:?}: {code}"));
@@ -288,7 +307,8 @@ fn case_s24_max_forwards() {
 fn case_s24_options_for_the_proxy_itself_at_0() {
     let scene = Scene::built_in();
     let options = scene.request("OPTIONS", "c1").replace("sip:bob@", "sip:");
-    let answer = |value: &str| scene.ask(options.replace("ds: 70", &format!("ds: {value}"))).status();
+    let answer =
+        |value: &str| scene.ask(options.replace("ds: 70", &format!("ds: {value}"))).status();
     assert_eq!((answer("0"), answer("1"), answer("70")), (483, 200, 200));
 }
 
@@ -334,7 +354,10 @@ fn case_s27_folded_and_compact_headers() {
             // Replies are matched by the caller: the Via is whole.
             let back = scene.answer(&came, "200 OK");
             let own = "z9hG4bKf1";
-            assert!(back.text().contains(own) && back.text().matches("branch=").count() == 1, "{back:?}");
+            assert!(
+                back.text().contains(own) && back.text().matches("branch=").count() == 1,
+                "{back:?}"
+            );
         }
     }
 }
@@ -350,7 +373,10 @@ fn shapes(scene: &Scene) -> Vec<(&'static str, Vec<u8>)> {
     };
     let long = "x".repeat(1024);
     let port = scene.alice.at().port();
-    let many = format!("Via: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bKc1{}\r\n", ", SIP/2.0/UDP a".repeat(4200));
+    let many = format!(
+        "Via: SIP/2.0/UDP 127.0.0.1:{port};branch=z9hG4bKc1{}\r\n",
+        ", SIP/2.0/UDP a".repeat(4200)
+    );
     let shapes: Vec<(&str, String)> = vec![
         ("a", base.replace(to, &format!("{to}To: <sip:b@127.0.0.1>;tag=\r\n"))),
         ("b", base.replace(&via, "Via: SIP/2.0/UDP\r\n")),
@@ -374,10 +400,8 @@ fn shapes(scene: &Scene) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn case_s28_header_shapes_that_crashed_parsers() {
-    let lua = "KSR.forward()";
-    let alice = Udp::new();
-    let bob = Udp::new();
-    let scripted = Setup::one_worker().script(&plan(bob.at(), lua));
+    let nobody = Udp::new();
+    let scripted = Setup::one_worker().script(&plan(nobody.at(), "KSR.forward()"));
     let built_in = Setup::one_worker().built_in();
     for (proxy, sane) in [(scripted, false), (built_in, true)] {
         let scene = Scene { proxy, alice: Udp::new(), bob: Udp::new() };
@@ -392,8 +416,8 @@ fn case_s28_header_shapes_that_crashed_parsers() {
             };
             // Without a sound Via, From, To, Call-ID and CSeq there is nobody to answer.
             let allowed: &[&str] = match name {
-                "b" | "c" | "d" | "h" | "i" | "k" => &["dropped"],
-                "j" if sane => &["400"],
+                "b" | "c" | "d" | "h" | "k" => &["dropped"],
+                "i" | "j" if sane => &["400"],
                 "l" if sane => &["400"],
                 "l From" if sane => &["400", "dropped"],
                 "a" if sane => &["400", "forwarded"],
@@ -405,7 +429,6 @@ fn case_s28_header_shapes_that_crashed_parsers() {
         }
         assert!(!scene.proxy.service.log.whole().contains("panic"));
     }
-    drop(alice);
 }
 
 #[test]
@@ -451,7 +474,7 @@ fn case_s28_the_same_over_tcp() {
         other.send(request("OPTIONS", &uri, &other.via("c1"), "c1"));
         assert_eq!(other.receive().status(), 200, "({name})");
         if name == "m, 10,000 lines" {
-            assert!([400, 413, 513].contains(&line.receive().status()));
+            // No end of its headers within the limit: there is nothing to answer.
             line.ended();
         }
     }
@@ -460,14 +483,21 @@ fn case_s28_the_same_over_tcp() {
 
 #[test]
 fn case_s30_rport_and_received() {
-    for (scene, built_in) in [(Scene::new(TO_BOB), false), (Scene::new(PAST_TO_BOB), false), (Scene::built_in(), true)] {
+    for (scene, built_in) in
+        [(Scene::new(TO_BOB), false), (Scene::new(PAST_TO_BOB), false), (Scene::built_in(), true)]
+    {
         let other = Udp::new();
         let (port, second) = (scene.alice.at().port(), other.at().port());
         let at = scene.alice.at().to_string();
-        let base = if built_in { scene.direct("INVITE", "c1") } else { scene.request("INVITE", "c1") };
+        let base =
+            if built_in { scene.direct("INVITE", "c1") } else { scene.request("INVITE", "c1") };
         // What the sent-by is, what it becomes, and whether the reply goes to where it came from.
         let cases = [
-            (format!("10.99.99.99:{second}"), format!("10.99.99.99:{second};received=127.0.0.1;branch"), false),
+            (
+                format!("10.99.99.99:{second}"),
+                format!("10.99.99.99:{second};received=127.0.0.1;branch"),
+                false,
+            ),
             (
                 format!("10.99.99.99:{second};rport"),
                 format!("10.99.99.99:{second};received=127.0.0.1;rport={port};branch"),

@@ -1,14 +1,17 @@
 //! S-15: edits of headers never make a message that is none.
 
-use crate::kit::{Scene, plan, Setup};
+use crate::kit::{Scene, Setup, plan};
 use crate::raw::{Sip, Udp};
 
 const A: &str = "KSR.textops.remove_hf_re(\"^User-A\")\nKSR.hdr.remove(\"User-Agent\")\n";
-const B: &str = "KSR.hdr.remove(\"To\")\nKSR.hdr.append_after(\"To: <sip:x@127.0.0.1>\\r\\n\", \"From\")\n";
-const C: &str = "KSR.textops.subst_hf(\"Contact\", \"/10\\\\.0\\\\.0\\\\.9:5060/127.0.0.1:15060/\", \"a\")
+const B: &str =
+    "KSR.hdr.remove(\"To\")\nKSR.hdr.append_after(\"To: <sip:x@127.0.0.1>\\r\\n\", \"From\")\n";
+const C: &str =
+    "KSR.textops.subst_hf(\"Contact\", \"/10\\\\.0\\\\.0\\\\.9:5060/127.0.0.1:15060/\", \"a\")
 KSR.hdr.remove(\"Contact\")
 KSR.hdr.append(\"Contact: <sip:p@127.0.0.1:5060>\\r\\n\")\n";
-const D: &str = "KSR.hdr.append_after(\"X-New: 1\\r\\n\", \"CSeq\")\nKSR.hdr.remove(\"User-Agent\")\n";
+const D: &str =
+    "KSR.hdr.append_after(\"X-New: 1\\r\\n\", \"CSeq\")\nKSR.hdr.remove(\"User-Agent\")\n";
 
 fn options(alice: &Udp, bob: &Udp) -> String {
     format!(
@@ -26,7 +29,8 @@ fn edited(edits: &str) -> (String, String) {
     let scene = Scene::new(&format!("KSR.maxfwd.process_maxfwd(70)\n{edits}KSR.forward()"));
     let sent = options(&scene.alice, &scene.bob);
     let came = scene.pass(&sent);
-    let at = came.lines().iter().position(|line| line.starts_with(&scene.own_via())).expect("a Via");
+    let at =
+        came.lines().iter().position(|line| line.starts_with(&scene.own_via())).expect("a Via");
     (String::from_utf8(came.without_line(at)).expect("text"), sent.replace("ds: 70", "ds: 69"))
 }
 
@@ -55,7 +59,10 @@ fn case_s15_edits_together() {
             .replace("To: <sip:bob@", "To: <sip:x@")
             .replace("User-Agent: PBX\r\n", "X-New: 1\r\n")
             .replace("Contact: <sip:alice@10.0.0.9:5060>\r\n", "")
-            .replace("Content-Length: 0\r\n", "Content-Length: 0\r\nContact: <sip:p@127.0.0.1:5060>\r\n");
+            .replace(
+                "Content-Length: 0\r\n",
+                "Content-Length: 0\r\nContact: <sip:p@127.0.0.1:5060>\r\n",
+            );
         assert_eq!(came, wanted);
     }
 }
@@ -96,7 +103,14 @@ fn case_s15_a_line_that_was_added_is_never_touched_by_what_follows() {
 #[test]
 fn case_s15_lines_without_an_end_and_with_too_much_do_no_harm() {
     // What is no header line is refused or becomes one: never two, never half a message.
-    for line in ["X-No-End: 1", "X-End: 1\\n", "X-Two: 1\\r\\n\\r\\n", "X-Two: 1\\r\\nX-More: 2\\r\\n", "nothing", ""] {
+    for line in [
+        "X-No-End: 1",
+        "X-End: 1\\n",
+        "X-Two: 1\\r\\n\\r\\n",
+        "X-Two: 1\\r\\nX-More: 2\\r\\n",
+        "nothing",
+        "",
+    ] {
         let (came, sent) = edited(&format!("pcall(KSR.hdr.append, \"{line}\")\n"));
         let came = Sip(came.into_bytes());
         let (before, added) = (sent.trim_end().lines().count(), came.lines().len());
@@ -144,7 +158,9 @@ fn case_s15_any_set_of_edits_gives_a_well_formed_message() {
     for _ in 0..300 {
         let mut set = vec![];
         for _ in 0..6 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             set.push((seed >> 33) as usize % edits.len() + 1);
         }
         let line = format!("X-Edits: {set:?}\r\n");
@@ -154,16 +170,28 @@ fn case_s15_any_set_of_edits_gives_a_well_formed_message() {
         assert_eq!(lines[0], format!("OPTIONS sip:bob@{} SIP/2.0", bob.at()), "{set:?}");
         for line in &lines[1..] {
             let (name, _) = line.split_once(':').unwrap_or_else(|| panic!("{set:?}: {came:?}"));
-            assert!(!name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'), "{set:?}: {came:?}");
+            assert!(
+                !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'),
+                "{set:?}: {came:?}"
+            );
         }
         // What no edit is about stays as it was.
-        for line in ["Call-ID: l1@127.0.0.1", "CSeq: 1 OPTIONS", "Max-Forwards: 69", "From: <sip:alice@127.0.0.1>;tag=a1"] {
+        for line in [
+            "Call-ID: l1@127.0.0.1",
+            "CSeq: 1 OPTIONS",
+            "Max-Forwards: 69",
+            "From: <sip:alice@127.0.0.1>;tag=a1",
+        ] {
             assert!(lines.contains(&line.to_owned()), "{set:?}: {line} in {came:?}");
         }
         assert_eq!(came.one("X-Edits"), format!("{set:?}"));
         let body: &[u8] = if set.contains(&13) { b"hello" } else { b"" };
         assert_eq!(came.body(), body, "{set:?}: {came:?}");
         assert_eq!(came.one("Content-Length"), body.len().to_string(), "{set:?}: {came:?}");
-        assert!(!proxy.service.log.whole().contains("error"), "{set:?}: {}", proxy.service.log.whole());
+        assert!(
+            !proxy.service.log.whole().contains("error"),
+            "{set:?}: {}",
+            proxy.service.log.whole()
+        );
     }
 }

@@ -115,7 +115,8 @@ fn case_s18_a_body_that_looks_like_messages() {
     let mut alice = Tcp::connect(scene.proxy.tcp());
     // (e)
     let body = "a\r\n\r\nINVITE sip:x SIP/2.0\r\nVia: SIP/2.0/TCP x\r\n\r\n\r\n\r\n";
-    let with = message(&alice).replace("l: 5\r\n\r\nhello", &format!("l: {}\r\n\r\n{body}", body.len()));
+    let with =
+        message(&alice).replace("l: 5\r\n\r\nhello", &format!("l: {}\r\n\r\n{body}", body.len()));
     alice.send(with + &options(&alice, "m2"));
     let came = calls(&scene, &mut alice, &["m1", "m2"]);
     assert_eq!(came[0].body(), body.as_bytes());
@@ -191,7 +192,8 @@ fn case_s19_lengths_of_replies_in_datagrams() {
     let came = scene.pass(scene.request("INVITE", "c1"));
     let whole = reply(&came, "200 OK", "");
     for length in ["2000000000", "4294967301", "99999999999999999999", "-1", "5x", "9"] {
-        let wrong = whole.replace("Content-Length: 0", &format!("Content-Length: {length}")) + "hello";
+        let wrong =
+            whole.replace("Content-Length: 0", &format!("Content-Length: {length}")) + "hello";
         scene.bob.send(scene.proxy.udp(), wrong);
         assert_eq!(scene.back(&whole).one("Content-Length"), "0", "{length}");
         scene.proxy.answers_first(&scene.alice, "c1");
@@ -214,7 +216,9 @@ fn case_s19_lengths_on_a_stream() {
                 assert!(refused.is_none_or(|refused| refused.status() == 400));
             } else {
                 let refused = alice.receive();
-                let wanted: &[u16] = if length.contains("00000") { &[400, 413, 513] } else { &[400] };
+                // One that is a number but far too large may be told as that.
+                let is_large = LENGTHS[..3].contains(&length);
+                let wanted: &[u16] = if is_large { &[400, 413, 513] } else { &[400] };
                 assert!(wanted.contains(&refused.status()), "{length:?}: {refused:?}");
                 alice.ended();
             }
@@ -227,18 +231,15 @@ fn case_s19_lengths_on_a_stream() {
 }
 
 impl Scene {
-    /// What comes first: the message at Bob, or its answer on the connection. Both are asked by
-    /// turns.
+    /// What comes first: the message at Bob, or its answer on the connection.
+    #[track_caller]
     fn bob_or(&self, phone: &mut Tcp) -> Option<Sip> {
-        let answered = self.proxy.service.metric("lineway_sip_replies_sent_total", &[]);
-        let forwarded = self.proxy.service.metric("lineway_sip_requests_forwarded_total", &[]);
-        let mut was_answered = false;
+        let mut is_answered = false;
         crate::common::until("it is handled", || {
-            let metric = |name| self.proxy.service.metric(name, &[]);
-            was_answered = metric("lineway_sip_replies_sent_total") > answered;
-            was_answered || metric("lineway_sip_requests_forwarded_total") > forwarded
+            is_answered = phone.has_some();
+            is_answered || self.bob.has_some()
         });
-        if was_answered {
+        if is_answered {
             return Some(phone.receive());
         }
         assert_eq!(self.bob.receive().body(), b"hello");

@@ -47,9 +47,13 @@ fn sip_s6_3_a_whole_call_that_is_answered() {
     }
     let ok = scene.answer(&came, "200 OK");
     for (method, branch) in [("ACK", "ack"), ("BYE", "bye")] {
-        let sent = request(method, &format!("sip:bob@{}", scene.bob.at()), &scene.alice.via(branch), "c1")
-            .replace("To: <sip:bob@127.0.0.1>", &format!("To: {}", ok.one("To")))
-            .replace("Max-Forwards", &format!("Route: {}\r\nMax-Forwards", ok.one("Record-Route")));
+        let sent =
+            request(method, &format!("sip:bob@{}", scene.bob.at()), &scene.alice.via(branch), "c1")
+                .replace("To: <sip:bob@127.0.0.1>", &format!("To: {}", ok.one("To")))
+                .replace(
+                    "Max-Forwards",
+                    &format!("Route: {}\r\nMax-Forwards", ok.one("Record-Route")),
+                );
         let came = scene.pass(&sent);
         assert!(came.all("Route").is_empty() && came.all("Record-Route").is_empty(), "{came:?}");
         assert_eq!(came.one("CSeq"), format!("1 {method}"));
@@ -59,7 +63,9 @@ fn sip_s6_3_a_whole_call_that_is_answered() {
 #[test]
 fn sip_s6_3_what_is_for_this_host_gets_an_answer_that_says_so() {
     let scene = Scene::built_in();
-    for (method, code) in [("INVITE", 404), ("MESSAGE", 404), ("OPTIONS", 404), ("CANCEL", 481), ("REGISTER", 405)] {
+    for (method, code) in
+        [("INVITE", 404), ("MESSAGE", 404), ("OPTIONS", 404), ("CANCEL", 481), ("REGISTER", 405)]
+    {
         let answer = scene.ask(scene.request(method, method));
         assert_eq!(answer.status(), code, "{method}");
         assert!(answer.to_tag().is_some());
@@ -129,7 +135,9 @@ fn sip_s6_3_an_ack_is_answered_by_nothing_and_goes_where_its_invite_went() {
     assert_eq!(scene.pass(&tagged).one("CSeq"), "1 ACK");
     for lost in [
         scene.request("ACK", "c1"),
-        scene.request("ACK", "c1").replace("To: <sip:bob@127.0.0.1>", "To: <sip:bob@127.0.0.1>;tag=tb"),
+        scene
+            .request("ACK", "c1")
+            .replace("To: <sip:bob@127.0.0.1>", "To: <sip:bob@127.0.0.1>;tag=tb"),
         scene.direct("ACK", "c1").replace("ds: 70", "ds: 0"),
         request("ACK", "sip:bob@192.0.2.1;transport=tls", &scene.alice.via("c1"), "c1"),
     ] {

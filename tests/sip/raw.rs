@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, until};
 
 /// A message as it came.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl Sip {
 
     /// The values of the header lines of this name, as it is written.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
-        let of = |line: &String| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned());
+        let of =
+            |line: &String| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned());
         self.lines().iter().skip(1).filter_map(of).collect()
     }
 
@@ -118,22 +119,23 @@ pub(crate) fn with_body(request: &str, body: &str) -> String {
 /// A reply as a phone makes it: what has to be repeated as it came, and a tag of To.
 #[track_caller]
 pub(crate) fn reply(to: &Sip, status: &str, more: &str) -> String {
-    let lines = to.lines();
-    let mut reply = format!("SIP/2.0 {status}\r\n");
-    let mut kept = false;
-    for line in &lines[1..] {
-        if !line.starts_with([' ', '\t']) {
-            let name = line.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
-            kept = ["via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "record-route"]
-                .contains(&name.as_str());
-            let is_to = name == "to" || name == "t";
-            if is_to && !line.contains("tag=") && !status.starts_with("100") {
-                reply += &format!("{line};tag=tb\r\n");
-                continue;
-            }
+    let kept = ["via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "record-route"];
+    // Header lines with what they are folded into.
+    let mut headers: Vec<String> = vec![];
+    for line in &to.lines()[1..] {
+        match headers.last_mut() {
+            Some(last) if line.starts_with([' ', '\t']) => *last += &format!("\r\n{line}"),
+            _ => headers.push(line.clone()),
         }
-        if kept {
-            reply += &format!("{line}\r\n");
+    }
+    let mut reply = format!("SIP/2.0 {status}\r\n");
+    for header in headers {
+        let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let is_to = name == "to" || name == "t";
+        if is_to && !header.contains("tag=") && !status.starts_with("100") {
+            reply += &format!("{header};tag=tb\r\n");
+        } else if kept.contains(&name.as_str()) {
+            reply += &format!("{header}\r\n");
         }
     }
     reply + more + "Content-Length: 0\r\n\r\n"
@@ -184,6 +186,14 @@ impl Udp {
         self.receive_from().0
     }
 
+    /// Whether a datagram waits.
+    pub(crate) fn has_some(&self) -> bool {
+        self.0.set_nonblocking(true).expect("an option");
+        let some = self.0.peek(&mut [0]).is_ok();
+        self.0.set_nonblocking(false).expect("an option");
+        some
+    }
+
     /// Nothing comes for so long. Only for what could come by a timer, which nothing else shows.
     #[track_caller]
     pub(crate) fn stays_silent(&self, time: Duration) {
@@ -211,7 +221,15 @@ impl TcpPhone {
     /// The next connection.
     #[track_caller]
     pub(crate) fn accept(&self) -> Tcp {
-        Tcp::of(self.0.accept().expect("a connection").0)
+        self.0.set_nonblocking(true).expect("an option");
+        let mut stream = None;
+        until("a connection", || {
+            stream = self.0.accept().ok();
+            stream.is_some()
+        });
+        let (stream, _) = stream.expect("it is there");
+        stream.set_nonblocking(false).expect("an option");
+        Tcp::of(stream)
     }
 
     /// No connection waits.
@@ -220,7 +238,6 @@ impl TcpPhone {
         self.0.set_nonblocking(true).expect("an option");
         let error = self.0.accept().expect_err("another connection");
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
-        self.0.set_nonblocking(false).expect("an option");
     }
 }
 
@@ -289,6 +306,14 @@ impl Tcp {
         assert_eq!(length.len(), 1, "no length on a stream: {head:?}");
         let length: usize = length[0].parse().expect("a number");
         Sip(self.bytes(head.0.len() + length))
+    }
+
+    /// Whether bytes wait.
+    pub(crate) fn has_some(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("an option");
+        let some = self.stream.peek(&mut [0]).is_ok();
+        self.stream.set_nonblocking(false).expect("an option");
+        some
     }
 
     /// The other side has closed it, and nothing came before.

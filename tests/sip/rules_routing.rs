@@ -42,10 +42,15 @@ fn sip_r112_record_route_has_the_own_address_and_lr_and_is_the_first_line() {
 #[test]
 fn sip_r112_a_received_record_route_stays_below() {
     let scene = Scene::new(DIALOGS);
-    let there = "Record-Route: <sip:192.0.2.1;lr>,<sip:192.0.2.2;lr>\r\nrecord-route:<sip:c;lr>\r\n";
-    let sent = scene.request("INVITE", "c1").replace("Max-Forwards", &format!("{there}Max-Forwards"));
+    let there =
+        "Record-Route: <sip:192.0.2.1;lr>,<sip:192.0.2.2;lr>\r\nrecord-route:<sip:c;lr>\r\n";
+    let sent =
+        scene.request("INVITE", "c1").replace("Max-Forwards", &format!("{there}Max-Forwards"));
     let came = scene.pass(sent);
-    assert_eq!(came.all("Record-Route"), [own(scene.proxy.udp()), "<sip:192.0.2.1;lr>,<sip:192.0.2.2;lr>".into()]);
+    assert_eq!(
+        came.all("Record-Route"),
+        [own(scene.proxy.udp()), "<sip:192.0.2.1;lr>,<sip:192.0.2.2;lr>".into()]
+    );
     assert!(came.text().contains(there));
 }
 
@@ -82,7 +87,12 @@ fn sip_r114_its_shape_and_place() {
     assert!(record.contains(";lr;nat=yes"), "{record}");
     let came = scene.pass(within(&scene, "BYE", &bob(&scene), &format!("Route: {record}\r\n")));
     assert_eq!(came.one("X-Nat"), "1");
-    let came = scene.pass(within(&scene, "BYE", &bob(&scene), &format!("Route: {}\r\n", own(scene.proxy.udp()))));
+    let came = scene.pass(within(
+        &scene,
+        "BYE",
+        &bob(&scene),
+        &format!("Route: {}\r\n", own(scene.proxy.udp())),
+    ));
     assert_eq!(came.one("X-Nat"), "-1");
 }
 
@@ -144,15 +154,21 @@ fn sip_r116_the_own_route_is_removed_and_the_next_is_the_hop_and_stays() {
 fn sip_r116_a_route_of_somebody_else_is_followed_and_stays() {
     let scene = Scene::new(DIALOGS);
     let next = format!("<sip:{};lr>", scene.bob.at());
-    let came = scene.pass(within(&scene, "INFO", "sip:far@192.0.2.77", &format!("Route: {next}\r\n")));
-    assert_eq!((came.first().as_str(), came.one("Route")), ("INFO sip:far@192.0.2.77 SIP/2.0", next));
+    let came =
+        scene.pass(within(&scene, "INFO", "sip:far@192.0.2.77", &format!("Route: {next}\r\n")));
+    assert_eq!(
+        (came.first().as_str(), came.one("Route")),
+        ("INFO sip:far@192.0.2.77 SIP/2.0", next)
+    );
 }
 
 #[test]
 fn sip_r116_the_built_in_script_takes_the_route_out_of_initial_requests() {
     let scene = Scene::built_in();
     for route in [own(scene.proxy.udp()), "<sip:192.0.2.1;lr>".to_owned()] {
-        let sent = scene.direct("INVITE", "c1").replace("Max-Forwards", &format!("Route: {route}\r\nMax-Forwards"));
+        let sent = scene
+            .direct("INVITE", "c1")
+            .replace("Max-Forwards", &format!("Route: {route}\r\nMax-Forwards"));
         let came = scene.pass(sent);
         assert!(came.all("Route").is_empty(), "{came:?}");
     }
@@ -165,7 +181,10 @@ fn sip_r117_a_strict_next_hop_is_swapped_with_the_request_uri() {
     let first = own(scene.proxy.udp());
     for (lines, behind) in [
         (format!("Route: {first}, <{strict}>\r\n"), vec![]),
-        (format!("Route: {first}\r\nRoute: <{strict}>\r\nRoute: <sip:192.0.2.9;lr>\r\n"), vec!["<sip:192.0.2.9;lr>"]),
+        (
+            format!("Route: {first}\r\nRoute: <{strict}>\r\nRoute: <sip:192.0.2.9;lr>\r\n"),
+            vec!["<sip:192.0.2.9;lr>"],
+        ),
         (format!("Route: {first}, <{strict}>, <sip:192.0.2.9>\r\n"), vec!["<sip:192.0.2.9>"]),
     ] {
         let came = scene.pass(within(&scene, "INFO", "sip:far@192.0.2.77;x=1", &lines));
@@ -208,7 +227,10 @@ fn sip_r119_in_a_dialog_without_route_for_this_host_is_404() {
     }
     // Nothing answers an ACK, and there is nowhere to send it to.
     scene.send(within(&scene, "ACK", &uri, ""));
-    assert_eq!(scene.ask(within(&scene, "BYE", &uri, "").replace("CSeq: 1", "CSeq: 2")).one("CSeq"), "2 BYE");
+    assert_eq!(
+        scene.ask(within(&scene, "BYE", &uri, "").replace("CSeq: 1", "CSeq: 2")).one("CSeq"),
+        "2 BYE"
+    );
 }
 
 /// Sends everything back to itself.
@@ -289,7 +311,9 @@ fn sip_s6_2_a_preloaded_route_of_ours_alone_is_told_to_the_script() {
 fn sip_s6_2_an_alias_is_own() {
     let listener = ", alias = [\"sip.example.com\", \"udp:192.0.2.5:5070\"]".to_owned();
     let scene = Scene::with(Setup { listener, ..Setup::default() }, DIALOGS);
-    for route in ["<sip:sip.example.com;lr>", "<sip:SIP.Example.COM:5060;lr>", "<sip:192.0.2.5:5070;lr>"] {
+    for route in
+        ["<sip:sip.example.com;lr>", "<sip:SIP.Example.COM:5060;lr>", "<sip:192.0.2.5:5070;lr>"]
+    {
         let came = scene.pass(within(&scene, "BYE", &bob(&scene), &format!("Route: {route}\r\n")));
         assert!(came.all("Route").is_empty(), "{came:?}");
     }

@@ -36,20 +36,25 @@ fn sip_s9_a_script_error_is_500_with_file_and_line_and_harms_nothing_else() {
     for n in 0..bad.len() {
         let call = format!("call{n}");
         let before = scene.proxy.service.log.len();
-        let sent = scene.request("INVITE", &call).replace("Contact", &format!("X-N: {n}\r\nContact"));
+        let sent =
+            scene.request("INVITE", &call).replace("Contact", &format!("X-N: {n}\r\nContact"));
         let answer = scene.ask(sent);
         assert_eq!(answer.status(), 500, "{}: {answer:?}", bad[n]);
         assert!(!answer.text().contains("routes.lua"), "the caller is not told why: {answer:?}");
-        let event = scene.proxy.service.log.wait_after(before, bad[n], |event| {
-            event.to_string().contains("routes.lua:")
-        });
+        let event = scene
+            .proxy
+            .service
+            .log
+            .wait_after(before, bad[n], |event| event.to_string().contains("routes.lua:"));
         assert!(["ERROR", "WARN"].contains(&text(&event, "level")), "{event}");
         // The next of the same call, and of others, is served.
         scene.proxy.sends_first(&scene.alice, &scene.bob, &call);
-        let came = scene.pass(scene.request("INVITE", "other").replace("Contact", "X-N: 99\r\nContact"));
+        let came =
+            scene.pass(scene.request("INVITE", "other").replace("Contact", "X-N: 99\r\nContact"));
         assert_eq!(came.one("Call-ID"), "other");
     }
-    let errors = scene.proxy.service.metric("lineway_sip_script_errors_total", &[("node", "routes")]);
+    let errors =
+        scene.proxy.service.metric("lineway_sip_script_errors_total", &[("node", "routes")]);
     assert_eq!(errors as usize, bad.len());
 }
 
@@ -71,7 +76,11 @@ fn sip_s9_an_error_of_the_reply_route_lets_the_reply_pass_unedited() {
     for dropped in ["183 Session Progress", "181 Forwarded"] {
         scene.bob.send(scene.proxy.udp(), reply(&came, dropped, ""));
         let ok = scene.answer(&came, "200 OK");
-        assert_eq!((ok.status(), ok.one("X-Half").as_str()), (200, "1"), "the dropped one did not come");
+        assert_eq!(
+            (ok.status(), ok.one("X-Half").as_str()),
+            (200, "1"),
+            "the dropped one did not come"
+        );
     }
 }
 
@@ -86,11 +95,14 @@ fn sip_s9_exit_and_drop_pass_through_pcall() {
         {TO_BOB}"
     ));
     for how in ["exit", "drop"] {
-        scene.send(scene.request("INVITE", "c1").replace("Contact", &format!("X-How: {how}\r\nContact")));
+        scene.send(
+            scene.request("INVITE", "c1").replace("Contact", &format!("X-How: {how}\r\nContact")),
+        );
         scene.proxy.sends_first(&scene.alice, &scene.bob, "c1");
         scene.proxy.answers_first(&scene.alice, "c1");
     }
-    let errors = scene.proxy.service.metric("lineway_sip_script_errors_total", &[("node", "routes")]);
+    let errors =
+        scene.proxy.service.metric("lineway_sip_script_errors_total", &[("node", "routes")]);
     assert_eq!(errors.to_bits(), 0.0_f64.to_bits());
 }
 
@@ -104,7 +116,10 @@ fn sip_s9_a_call_that_waits_for_a_name_keeps_its_order_and_no_other_waits() {
         tables: format!("[dns]\nservers = [\"{}\"]\n", dns.address()),
         ..Setup::default()
     };
-    let proxy = setup.script(&plan(bob.at(), "local done = KSR.forward()\nif done < 0 then KSR.sl.sl_reply_error() end"));
+    let proxy = setup.script(&plan(
+        bob.at(),
+        "local done = KSR.forward()\nif done < 0 then KSR.sl.sl_reply_error() end",
+    ));
     let alice = Udp::new();
     let slow = format!("sip:bob@slow.example:{}", bob.at().port());
     let fast = format!("sip:bob@{}", bob.at());
@@ -147,9 +162,12 @@ fn sip_s9_a_table_is_shared_by_all_workers_and_globals_are_not() {
     let mut own = 0;
     for n in 1..=40 {
         let answer = scene.ask(scene.request("OPTIONS", &format!("call{n}")));
-        let number = |name: &str| answer.text().lines().find_map(|line| {
-            line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u32>().ok()
-        });
+        let number = |name: &str| {
+            answer
+                .text()
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse::<u32>().ok())
+        };
         assert_eq!(number("X-Seen"), Some(n));
         own = own.max(number("X-Own").expect("a number"));
     }
@@ -226,7 +244,11 @@ fn sip_s9_an_operator_s_dial_plan() {
     let bob = Udp::new();
     let proxy = Setup::default().script(&OPERATOR.replace("BOB_AT", &format!("\"{}\"", bob.at())));
     let scene = Scene { proxy, alice: Udp::new(), bob };
-    let to = |user: &str| scene.request("INVITE", user).replace("sip:bob@127.0.0.1:", &format!("sip:{user}@127.0.0.1:"));
+    let to = |user: &str| {
+        scene
+            .request("INVITE", user)
+            .replace("sip:bob@127.0.0.1:", &format!("sip:{user}@127.0.0.1:"))
+    };
     let came = scene.pass(to("100"));
     assert_eq!(came.first(), format!("INVITE sip:100@{} SIP/2.0", scene.bob.at()));
     assert_eq!(came.all("Record-Route").len(), 1);
@@ -241,7 +263,10 @@ fn sip_s9_an_operator_s_dial_plan() {
     });
     assert_eq!(scene.ask(to("09001234")).status(), 603);
     let unknown = scene.ask(to("nobody"));
-    assert_eq!((unknown.status(), unknown.one("Warning").as_str()), (404, "399 proxy \"no such user\""));
+    assert_eq!(
+        (unknown.status(), unknown.one("Warning").as_str()),
+        (404, "399 proxy \"no such user\"")
+    );
     scene.proxy.service.log.wait("ready", |event| text(event, "message") == "ready");
 }
 
@@ -250,7 +275,11 @@ fn sip_s9_a_script_of_several_files() {
     let bob = Udp::new();
     let folder = tempfile::tempdir().expect("a folder");
     let module = "local plan = {}\nfunction plan.target() return TARGET end\nreturn plan\n";
-    fs::write(folder.path().join("targets.lua"), module.replace("TARGET", &format!("\"sip:bob@{}\"", bob.at()))).expect("written");
+    fs::write(
+        folder.path().join("targets.lua"),
+        module.replace("TARGET", &format!("\"sip:bob@{}\"", bob.at())),
+    )
+    .expect("written");
     let path = folder.path().join("other.lua");
     fs::write(
         &path,
