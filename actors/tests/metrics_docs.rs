@@ -12,7 +12,7 @@ use lineway_actors::metrics::Metrics;
 const OPEN_LABELS: [&str; 3] = ["node", "worker", "version"];
 
 /// Every type of node.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 13] = [
     "TcpListener",
     "TcpConnector",
     "EchoServer",
@@ -24,6 +24,8 @@ const TYPES: [&str; 11] = [
     "MuxServer",
     "DealerSocket",
     "RouterSocket",
+    "SipListener",
+    "SipRouter",
 ];
 
 /// One row of the table of metrics.

@@ -4,12 +4,16 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Ticks of `/proc/PID/stat` each second: `USER_HZ`, 100 on every Linux that Rust builds for.
 const TICKS: f64 = 100.0;
+
+/// How long a process may take to end.
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// Children alive, for the signal handler.
 static ALIVE: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
@@ -60,6 +64,18 @@ impl Process {
     /// Seconds of CPU of the process and of all that it started and that still run.
     pub(crate) fn tree_cpu_seconds(&self) -> anyhow::Result<f64> {
         tree_cpu_seconds_of(self.child.id())
+    }
+
+    /// Ends it in order, with all that it started; one that does not is killed.
+    pub(crate) fn end(&mut self) {
+        let _ = kill_process(self.pid, Signal::TERM);
+        let began = Instant::now();
+        while began.elapsed() < END_LIMIT {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Resident bytes, by walking the pages: `VmRSS` is a sum of batched counters, wrong by up to some hundred KiB.

@@ -57,6 +57,13 @@ struct Side {
     folder: tempfile::TempDir,
 }
 
+impl Drop for Side {
+    fn drop(&mut self) {
+        // Killed, Kamailio would leave its workers behind, at its address.
+        self.proxy.end();
+    }
+}
+
 impl Side {
     fn lineway() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;

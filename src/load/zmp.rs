@@ -10,9 +10,8 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::histogram::Histogram;
-use super::table::Table;
 use super::tcp::Latency;
-use super::{DEFAULT_DURATION, progress_bar};
+use super::{duration, progress_bar, results, steps};
 use crate::zmp::{Context, Dealer, Outcome, Record, RequestResult, SocketOptions, SubmitResult};
 
 /// How many operations there are between two looks at the clock and at the progress bar.
@@ -82,11 +81,7 @@ pub struct Report {
 impl Args {
     /// How long operations start; nothing when only `--count` ends the load.
     fn duration(&self) -> Option<Duration> {
-        match (self.duration_ms, self.count) {
-            (Some(ms), _) => Some(Duration::from_millis(ms)),
-            (None, Some(_)) => None,
-            (None, None) => Some(DEFAULT_DURATION),
-        }
+        duration(self.duration_ms, self.count)
     }
 }
 
@@ -125,7 +120,7 @@ async fn load(args: &Args, context: &Context) -> anyhow::Result<Report> {
     options.linger = Some(timeout);
     let dealer = context.dealer(options);
     dealer.connect(&args.endpoint).await?;
-    let bar = progress_bar(total(args), args.quiet);
+    let bar = progress_bar(steps(args.count, args.duration()), args.quiet);
     let began = Instant::now();
     let tally = match args.mode {
         Mode::Request => requests(args, &dealer, &bar, began).await?,
@@ -226,15 +221,9 @@ async fn records(
     Ok(tally)
 }
 
-/// How far the load is, of [`total`].
+/// How far the load is, of its [`steps`].
 fn progress(args: &Args, done: u64, elapsed: Duration) -> u64 {
     if args.count.is_some() { done } else { elapsed.as_millis() as u64 }
-}
-
-/// Over the operations, or else the time.
-fn total(args: &Args) -> u64 {
-    let duration = || args.duration().map_or(0, |duration| duration.as_millis() as u64);
-    args.count.unwrap_or_else(duration)
 }
 
 impl Report {
@@ -258,16 +247,12 @@ impl Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut table = Table::default();
-        table.row([self.mode, &self.target]);
-        table.row(["seconds", &format!("{:.3}", self.seconds)]);
-        table.row(["operations", &self.operations.to_string()]);
-        table.row(["each second", &format!("{:.0}", self.per_second)]);
-        if let Some(latency) = self.latency_us {
-            for (name, us) in latency.rows() {
-                table.row([name, &format!("{us:.1} µs")]);
-            }
-        }
+        let mut table = results(
+            (self.mode, &self.target),
+            self.seconds,
+            (self.operations, self.per_second),
+            self.latency_us,
+        );
         for (result, count) in &self.errors {
             table.row([format!("errors: {result}"), count.to_string()]);
         }

@@ -177,7 +177,8 @@ impl<'a> Caller<'a> {
                 let ack = self.written(id, Method::Invite, 1, &self.uri, &to, "");
                 let ack = ack.replacen("INVITE ", "ACK ", 1).replacen("1 INVITE", "1 ACK", 1);
                 self.link.send(ack.as_bytes()).await?;
-                return Ok(self.failed(code.to_string()));
+                self.failed(code.to_string());
+                return Ok(());
             }
             self.tally.latency.record(now - call.began);
             let target = reply.addresses(Name::Contact).flatten().next();
@@ -195,7 +196,8 @@ impl<'a> Caller<'a> {
             return self.ask(id, bye, Method::Bye, 2, call.began, now).await;
         }
         if code >= 300 {
-            return Ok(self.failed(code.to_string()));
+            self.failed(code.to_string());
+            return Ok(());
         }
         if call.method == Method::Options {
             self.tally.latency.record(now - call.began);

@@ -19,9 +19,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::histogram::Histogram;
-use super::table::Table;
 use super::tcp::Latency;
-use super::{DEFAULT_DURATION, progress_bar};
+use super::{duration, progress_bar, results, steps};
 
 pub use callee::Callee;
 
@@ -144,11 +143,7 @@ struct Tally {
 impl Args {
     /// How long operations start; nothing when only `--count` ends the load.
     fn duration(&self) -> Option<Duration> {
-        match (self.duration_ms, self.count) {
-            (Some(ms), _) => Some(Duration::from_millis(ms)),
-            (None, Some(_)) => None,
-            (None, None) => Some(DEFAULT_DURATION),
-        }
+        duration(self.duration_ms, self.count)
     }
 }
 
@@ -198,8 +193,7 @@ async fn signal() -> anyhow::Result<()> {
 pub async fn load(args: &Args) -> anyhow::Result<Report> {
     let target = tokio::net::lookup_host(&args.target).await?.next().context("no address")?;
     let link = link::Link::open(args.transport, target).await?;
-    let steps = || args.duration().map_or(0, |duration| duration.as_millis() as u64);
-    let bar = progress_bar(args.count.unwrap_or_else(steps), args.quiet);
+    let bar = progress_bar(steps(args.count, args.duration()), args.quiet);
     let (took, tally) = caller::Caller::new(args, link, target).run(&bar).await?;
     bar.finish_and_clear();
     let seconds = took.as_secs_f64().max(1e-9);
@@ -217,16 +211,12 @@ pub async fn load(args: &Args) -> anyhow::Result<Report> {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut table = Table::default();
-        table.row([self.mode, &self.target]);
-        table.row(["seconds", &format!("{:.3}", self.seconds)]);
-        table.row(["operations", &self.operations.to_string()]);
-        table.row(["each second", &format!("{:.0}", self.per_second)]);
-        if let Some(latency) = self.latency_us {
-            for (name, us) in latency.rows() {
-                table.row([name, &format!("{us:.1} µs")]);
-            }
-        }
+        let mut table = results(
+            (self.mode, &self.target),
+            self.seconds,
+            (self.operations, self.per_second),
+            self.latency_us,
+        );
         table.row(["retransmissions", &self.retransmissions.to_string()]);
         for (why, count) in &self.errors {
             table.row([format!("errors: {why}"), count.to_string()]);

@@ -227,9 +227,8 @@ impl Core {
             }
             (Kind::Request, _) => {}
             (Kind::Reply(_), End::Dropped) => self.metrics.dropped(SipDrop::Script),
-            (Kind::Reply(_), End::Normal) if context.forwarded => {}
+            (Kind::Reply(_), End::Normal | End::Failed(_)) if context.forwarded => {}
             (Kind::Reply(_), End::Normal) => self.forward_reply(&context.draft),
-            (Kind::Reply(_), End::Failed(_)) if context.forwarded => {}
             (Kind::Reply(came), End::Failed(_)) => {
                 let (message, received) = *came;
                 self.forward_reply(&Draft::new(message, received));

@@ -102,13 +102,19 @@ impl Sending {
         }
         while let Some(destination) = to.pop_front() {
             match self.try_one(draft, destination) {
-                Sent::Done => return Outcome::Now(Ok(self.forwarded(draft))),
+                Sent::Done => {
+                    self.forwarded(draft);
+                    return Outcome::Now(Ok(()));
+                }
                 Sent::Failed(error) => self.metrics.send_error(error),
                 Sent::Later(sent) => {
                     let (this, draft) = (Rc::clone(self), draft.clone());
                     return Outcome::Later(Box::pin(async move {
                         match sent.await {
-                            Ok(()) => return Ok(this.forwarded(&draft)),
+                            Ok(()) => {
+                                this.forwarded(&draft);
+                                return Ok(());
+                            }
                             Err(error) => this.metrics.send_error(error),
                         }
                         match this.try_each(&draft, to) {
@@ -191,8 +197,14 @@ impl Sending {
             ReplyTo::Address(to) => {
                 let to = Destination { transport: hop.transport, address: *to };
                 return match self.reply_to(draft, &hop, to) {
-                    Sent::Done => ReplyOutcome::Now(Ok(self.reply_left(draft))),
-                    Sent::Failed(error) => ReplyOutcome::Now(Ok(self.metrics.send_error(error))),
+                    Sent::Done => {
+                        self.reply_left(draft);
+                        ReplyOutcome::Now(Ok(()))
+                    }
+                    Sent::Failed(error) => {
+                        self.metrics.send_error(error);
+                        ReplyOutcome::Now(Ok(()))
+                    }
                     Sent::Later(sent) => {
                         let (this, draft) = (Rc::clone(self), draft.clone());
                         ReplyOutcome::Later(Box::pin(async move {

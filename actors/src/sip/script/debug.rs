@@ -1,5 +1,7 @@
 //! What scripts get of Lua's `debug`: looking, not changing.
 
+use std::borrow::Cow;
+
 use mlua::{Function, Lua, Table, Value};
 
 /// The table `debug`: `traceback` and `getinfo`.
@@ -30,11 +32,7 @@ fn info(lua: &Lua, of: &Value) -> mlua::Result<Value> {
         Value::Integer(level) => {
             let Ok(level) = usize::try_from(*level) else { return Ok(Value::Nil) };
             let at = lua.inspect_stack(level, |debug| {
-                (
-                    debug.function(),
-                    debug.current_line(),
-                    debug.names().name.map(|it| it.into_owned()),
-                )
+                (debug.function(), debug.current_line(), debug.names().name.map(Cow::into_owned))
             });
             let Some((function, line, name)) = at else { return Ok(Value::Nil) };
             of_function(&table, &function)?;

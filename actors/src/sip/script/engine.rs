@@ -5,7 +5,7 @@ use std::rc::{Rc, Weak};
 use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Lua, LuaOptions, StdLib, Thread, Value};
+use mlua::{Lua, LuaOptions, StdLib, Thread, Value, VmState};
 
 use super::fault::{self, Files};
 use super::function::Function;
@@ -45,6 +45,8 @@ pub(super) struct Slot {
     pub(super) used: Cell<Used>,
     /// Functions in Rust that call back, inside of one another.
     pub(super) nested: Cell<u32>,
+    /// The coroutine that a hook tried to stop last, by its address.
+    stopped: Cell<usize>,
     pub(super) clock: Clock,
     pub(super) files: Files,
 }
@@ -71,6 +73,7 @@ impl Script {
             over: RefCell::new(None),
             used: Cell::new(Used::default()),
             nested: Cell::new(0),
+            stopped: Cell::new(0),
             clock: Clock::new(),
             files: Files { script: source.name.clone() },
         });
@@ -189,6 +192,7 @@ impl Script {
     /// Runs a carrier until it is over or waits.
     fn run(&self, thread: Thread, what: Value) -> Went {
         let slot = &self.slot;
+        slot.stopped.set(0);
         let resumed = thread.resume::<(Value, Value)>(what);
         let want = slot.want.take();
         let over = slot.over.take();
@@ -315,8 +319,20 @@ impl Slot {
         matches!(*self.over.borrow(), Some(End::Failed(_))) || self.clock.is_over()
     }
 
-    /// A hook or a function looks whether the invocation may go on.
+    /// A function looks whether the invocation may go on.
     pub(super) fn look(&self, lua: &Lua) -> mlua::Result<()> {
         if self.is_over() { Err(self.out_of_time(lua)) } else { Ok(()) }
+    }
+
+    /// A hook looks whether the invocation may go on. One that may not is left where it stands, by
+    /// a yield: no `pcall` and no `__close` of it runs any more. Where Lua can not yield, inside of
+    /// a function in C, the hook of the next instruction raises.
+    pub(super) fn hook(&self, lua: &Lua) -> mlua::Result<VmState> {
+        if !self.is_over() {
+            return Ok(VmState::Continue);
+        }
+        let error = self.out_of_time(lua);
+        let coroutine = lua.current_thread().state() as usize;
+        if self.stopped.replace(coroutine) == coroutine { Err(error) } else { Ok(VmState::Yield) }
     }
 }

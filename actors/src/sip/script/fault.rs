@@ -101,10 +101,11 @@ impl Files {
             Some((file, line, message)) => (self.named(file), line, message),
             None => (self.script.clone(), 0, said),
         };
-        let mut message = message.to_owned();
-        if message.len() > MAX_MESSAGE {
-            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        let mut end = message.len().min(MAX_MESSAGE);
+        while !message.is_char_boundary(end) {
+            end -= 1;
         }
+        let message = message[..end].to_owned();
         ScriptError { file, line, message, kind }
     }
 

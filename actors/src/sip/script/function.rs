@@ -3,7 +3,6 @@
 //! A function is a row of data: its name, what it takes, and the code behind it. The engine checks
 //! the arguments before the code runs, so that the code sees only what it asked for.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -194,7 +193,7 @@ impl<'a> Args<'a> {
     /// The function takes none there.
     pub fn str(&self, place: usize) -> &[u8] {
         match &self.items[place] {
-            Arg::Str(bytes) => bytes.deref(),
+            Arg::Str(bytes) => bytes,
             Arg::None | Arg::Int(_) => unreachable!("argument {place} is no string"),
         }
     }

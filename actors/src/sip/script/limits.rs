@@ -69,7 +69,8 @@ impl Clock {
 
     /// A step is over: the CPU time of all of them.
     pub(super) fn end(&self) -> Duration {
-        let step = self.first.take().map_or(Duration::ZERO, |(_, cpu)| thread_time() - cpu);
+        let step =
+            self.first.take().map_or(Duration::ZERO, |(_, cpu)| thread_time().saturating_sub(cpu));
         self.before.get() + step
     }
 
@@ -80,7 +81,7 @@ impl Clock {
             return false;
         };
         let left = self.limit.get().saturating_sub(self.before.get());
-        wall.elapsed() > left && thread_time() - cpu > left
+        wall.elapsed() > left && thread_time().saturating_sub(cpu) > left
     }
 
     /// A call of a function: whether the time is used up, looked at for every some.

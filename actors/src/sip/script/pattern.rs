@@ -71,13 +71,17 @@ impl<'a> Matcher<'a> {
         self.run(place, 0)
     }
 
-    /// The captures of the last match; the whole of it where the pattern has none.
-    pub(super) fn captures(&self, whole: Range<usize>) -> Found<impl Iterator<Item = Capture>> {
+    /// The captures of the last match; the whole of it, if that is given, where the pattern has
+    /// none.
+    pub(super) fn captures(
+        &self,
+        whole: Option<Range<usize>>,
+    ) -> Found<impl Iterator<Item = Capture>> {
         if self.captures[..self.level].iter().any(|one| matches!(one, Capture::Open(_))) {
             return Err(Fault::new("unfinished capture"));
         }
-        let none = self.level == 0 && whole.start <= whole.end;
-        let whole = none.then_some(Capture::Text(whole.start, whole.end));
+        let whole = whole.filter(|_| self.level == 0);
+        let whole = whole.map(|whole| Capture::Text(whole.start, whole.end));
         Ok(self.captures[..self.level].iter().copied().chain(whole))
     }
 

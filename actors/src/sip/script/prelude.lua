@@ -4,7 +4,8 @@
 local native, WAIT, QUIT, waiting = ...
 
 local G = _G
-local error, rawequal, rawget, select, type = error, rawequal, rawget, select, type
+local error, select, type = error, select, type
+local rawequal, rawget, rawset = rawequal, rawget, rawset
 local pcall, xpcall, setmetatable = pcall, xpcall, setmetatable
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local running, isyieldable, close = coroutine.running, coroutine.isyieldable, coroutine.close
@@ -104,17 +105,30 @@ function coroutine.isyieldable(...)
   return not carriers[c] and isyieldable(c)
 end
 
--- Finalizers would run outside of every limit.
+-- Finalizers would run outside of every limit; what is closed when an invocation has failed for
+-- good does nothing any more.
 
-local function no_finalizer(meta)
-  if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
-    error("__gc is not to be had in a SIP script", 3)
+local has_failed = native.has_failed
+local closers = setmetatable({}, { __mode = "k" })
+
+local function closer(close)
+  if type(close) ~= "function" or closers[close] then return close end
+  local function closing(...)
+    if not has_failed() then return close(...) end
   end
-  return meta
+  closers[closing] = true
+  return closing
 end
 
 function G.setmetatable(t, meta)
-  return setmetatable(t, no_finalizer(meta))
+  if type(meta) == "table" then
+    if rawget(meta, "__gc") ~= nil then
+      error("__gc is not to be had in a SIP script", 2)
+    end
+    local close = rawget(meta, "__close")
+    if close ~= nil then rawset(meta, "__close", closer(close)) end
+  end
+  return setmetatable(t, meta)
 end
 
 -- Text only: what is compiled elsewhere is not checked by Lua, and may do anything.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use mlua::{HookTriggers, Lua, Table, Value, VmState};
+use mlua::{HookTriggers, Lua, Table, Value};
 
 use super::call::{full_name, native};
 use super::engine::Slot;
@@ -47,10 +47,7 @@ pub(super) fn prepare(
 pub(super) fn set_hook(lua: &Lua, slot: &Rc<Slot>, instructions: u32) -> mlua::Result<()> {
     let slot = slot.clone();
     let triggers = HookTriggers::new().every_nth_instruction(instructions);
-    lua.set_global_hook(triggers, move |lua, _| {
-        slot.look(lua)?;
-        Ok(VmState::Continue)
-    })
+    lua.set_global_hook(triggers, move |lua, _| slot.hook(lua))
 }
 
 /// The table below `KSR` of this name.
@@ -72,6 +69,9 @@ fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
     let over = slot.clone();
     table
         .raw_set("is_over", lua.create_function(move |_, ()| Ok(over.over.borrow().is_some()))?)?;
+    let over = slot.clone();
+    let has_failed = move |_: &Lua, ()| Ok(matches!(*over.over.borrow(), Some(End::Failed(_))));
+    table.raw_set("has_failed", lua.create_function(has_failed)?)?;
     let over = slot.clone();
     let quit = move |_: &Lua, how: i64| {
         let end = if how == 2 { End::Dropped } else { End::Normal };
@@ -97,7 +97,7 @@ fn natives(lua: &Lua, slot: &Rc<Slot>) -> mlua::Result<Table> {
     let print = slot.clone();
     let print = move |_: &Lua, text: mlua::LuaString| {
         let context = print.context.try_borrow();
-        let node = context.iter().flat_map(|context| context.as_ref()).next();
+        let node = context.iter().find_map(|context| context.as_ref());
         let node = node.map(|context| &*context.env.node);
         let text = text.as_bytes();
         let text = String::from_utf8_lossy(text.trim_ascii_end());

@@ -133,7 +133,7 @@ fn find(
         let Some(end) = found else { continue };
         let mut values = MultiValue::new();
         // What `find` gives beside the places are the captures alone.
-        let whole = if finds { 1..0 } else { at..end };
+        let whole = (!finds).then_some(at..end);
         if finds {
             values.push_back(number(at + 1));
             values.push_back(number(end));
@@ -165,7 +165,8 @@ fn gmatch(
             let found = matcher.at(at).map_err(|fault| raised(lua, &slot, fault))?;
             let Some(end) = found.filter(|end| Some(*end) != last) else { continue };
             next.set((end, Some(end)));
-            let captures = matcher.captures(at..end).map_err(|fault| raised(lua, &slot, fault))?;
+            let captures =
+                matcher.captures(Some(at..end)).map_err(|fault| raised(lua, &slot, fault))?;
             return captures.map(|capture| given(lua, &s, capture)).collect();
         }
         next.set((s.len() + 1, last));
@@ -256,7 +257,7 @@ fn replace(
             table.get::<Value>(given(lua, s, key)?)?
         }
         Replacement::Function(function) => {
-            let captures = matcher.captures(found.clone()).map_err(fails)?;
+            let captures = matcher.captures(Some(found.clone())).map_err(fails)?;
             let args: mlua::Result<MultiValue> =
                 captures.map(|capture| given(lua, s, capture)).collect();
             let nested = slot.nested.get();

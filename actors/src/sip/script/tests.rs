@@ -68,11 +68,13 @@ fn set<'c>(context: &'c mut Context, args: &'c Args<'_>) -> Answer<'c> {
     Ok(Given::Bool(true))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 fn marks<'c>(context: &'c mut Context, _: &'c Args<'_>) -> Answer<'c> {
     context.dropped = true;
     Ok(Given::Nil)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
 fn sends<'c>(context: &'c mut Context, _: &'c Args<'_>) -> Answer<'c> {
     let way = Way {
         socket: SocketId(0),
@@ -99,9 +101,8 @@ pub(super) fn context() -> Context {
         connection: None,
     };
     let own = Rc::new(Own::default());
-    let (settings, shared) =
-        (Arc::new(SipRouterSettings::default()), Arc::new(SipShared::default()));
-    let env = ScriptEnv::new("route".into(), own, settings, shared);
+    let settings = Arc::new(SipRouterSettings::default());
+    let env = ScriptEnv::new("route".into(), own, settings, Arc::new(SipShared::default()));
     Context::new(Draft::new(message.expect("it parses"), received), Rc::new(env), Instant::now())
 }
 

@@ -334,8 +334,7 @@ fn answered(via: &str, received: Received) -> reply::ReplyHop {
     let draft = kit::invite().set("Via", via).draft_from(received);
     let sent = kit::forwarded(&draft, &kit::own(), 0);
     let answer = kit::reply(200, "OK").without("Via");
-    let answer =
-        kit::lines(&sent, "Via").into_iter().rev().fold(answer, |text, line| text.top(line));
+    let answer = kit::lines(&sent, "Via").into_iter().rev().fold(answer, kit::Text::top);
     reply::next_hop(&answer.draft_from(kit::udp_from("127.0.0.1:15071"))).expect("a hop")
 }
 

@@ -168,10 +168,10 @@ fn run(body: &str, message: &str) -> Ran {
 fn check_in(env: &Rc<ScriptEnv>, message: &str, expected: &[(&str, &str)]) -> Ran {
     let mut body = String::new();
     for (place, (expression, _)) in expected.iter().enumerate() {
-        write!(
+        writeln!(
             body,
             "do local v = {expression}; KSR.pv.sets('$avp(out{place})', \
-             math.type(v) == 'integer' and 'int:' .. v or type(v) .. ':' .. tostring(v)) end\n"
+             math.type(v) == 'integer' and 'int:' .. v or type(v) .. ':' .. tostring(v)) end"
         )
         .unwrap();
     }

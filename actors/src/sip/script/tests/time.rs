@@ -28,7 +28,7 @@ const ENDLESS: &[&str] = &[
     "local t = {} for i = 1, 200000 do t[i] = i end while true do table.insert(t, 1, 1) table.remove(t, 1) end",
     "local t = {} for i = 1, 200000 do t[i] = i end while true do pcall(table.concat, t) end",
     "while true do pcall(table.move, {}, 1, 4000000, 2) end",
-    "while true do pcall(table.unpack, {}, 1, 900000) end",
+    "while true do select('#', table.unpack({}, 1, 200000)) end",
     "while true do pcall(string.find, ('a'):rep(50), ('a-'):rep(20) .. 'b') end",
     "while true do collectgarbage() end",
     "local s = ('x'):rep(1 << 20) while true do local t = s .. s .. s end",
@@ -62,6 +62,51 @@ fn an_error_of_time_names_the_line() {
     let error = failed("local x = 1\nlocal y = 2\nwhile true do end");
     assert_eq!((&*error.file, error.line), ("/etc/lineway/proxy.lua", 4));
     assert_eq!(error.message, "the script took too long");
+}
+
+/// Ways to go on for ever in what runs when the invocation is over.
+const CLOSING: &[&str] = &[
+    "table.sort({3, 1, 2}, function()
+        local x <close> = setmetatable({}, {__close = function() while true do end end})
+        while true do end
+    end)",
+    "local meta = {}
+    local t = setmetatable({}, meta)
+    meta.__close = function() while true do end end
+    local x <close> = t
+    while true do end",
+    "coroutine.wrap(function()
+        local x <close> = setmetatable({}, {__close = function() while true do end end})
+        coroutine.wrap(function() while true do end end)()
+    end)()",
+    "local function f()
+        local x <close> = setmetatable({}, {__close = function() while true do end end})
+        while true do end
+    end
+    while true do pcall(f) end",
+    "local function f()
+        local x <close> = setmetatable({}, {__close = function() pcall(f) end})
+        pcall(f)
+    end
+    while true do pcall(f) end",
+    "local function f()
+        local a <close> = setmetatable({}, {__close = f})
+        local b <close> = setmetatable({}, {__close = f})
+    end
+    f()",
+    "local function f()
+        local a <close> = setmetatable({}, {__close = function() coroutine.wrap(f)() end})
+        pcall(coroutine.wrap(f))
+    end
+    f()",
+];
+
+#[test]
+fn what_is_closed_past_the_limit_does_nothing() {
+    for route in CLOSING {
+        let error = failed(route);
+        assert_eq!(error.kind, ScriptFault::Time, "{error} of {route}");
+    }
 }
 
 /// Burns CPU time of this thread.

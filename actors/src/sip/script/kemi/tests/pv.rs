@@ -41,7 +41,7 @@ fn a_request_has_these_values() {
             (r#"KSR.pv.get("$Ru")"#, "string:sip:127.0.0.1:25460"),
             (r#"KSR.pv.get("$pr")"#, "string:udp"),
             (r#"KSR.pv.get("$ml")"#, "int:373"),
-            (r##"#KSR.pv.get("$mb")"##, "int:373"),
+            (r#"#KSR.pv.get("$mb")"#, "int:373"),
             (r#"KSR.pv.get("$rb")"#, "string:hello"),
             (r#"KSR.pv.get("$bs")"#, "int:5"),
             (r#"KSR.pv.get("$ct")"#, "string:<sip:alice@127.0.0.1:15060>"),
