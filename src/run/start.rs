@@ -37,7 +37,11 @@ pub(super) async fn start(loaded: Loaded) -> anyhow::Result<Running> {
     warn(&config);
     let plan = Arc::new(config.plan.clone());
     let listen = config.admin.listen;
-    let server = admin::Server::bind(listen).map_err(|cause| BindError { address: listen, cause });
+    let server = admin::Server::bind(listen).map_err(|cause| BindError {
+        over: "TCP",
+        address: listen,
+        cause,
+    });
     let workers = worker_count(&plan);
     let board = new_board(workers)?;
     let threads = start_workers(&board, workers, &plan.service.dns)?;

@@ -19,8 +19,10 @@ pub use udp::{BoundUdp, bind_udp, bind_udp_beside};
 
 /// An address can not be listened on (T03).
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {}", explain(.cause))]
+#[error("cannot listen on {address} over {over}: {}", explain(.cause))]
 pub struct BindError {
+    /// `TCP` or `UDP`.
+    pub over: &'static str,
     /// The address.
     pub address: SocketAddr,
     /// What the system said.
@@ -77,7 +79,7 @@ pub fn listen(
     options: &ListenOptions,
     workers: usize,
 ) -> Result<Bound, BindError> {
-    let fail = |cause| BindError { address, cause };
+    let fail = |cause| BindError { over: "TCP", address, cause };
     let alone = open(address, options, false).map_err(fail)?;
     let address = local(&alone).map_err(fail)?;
     let hold = Hold::take("tcp", address).map_err(fail)?;
@@ -96,7 +98,8 @@ pub fn listen_beside(
     options: &ListenOptions,
     workers: usize,
 ) -> Result<Bound, BindError> {
-    let hold = Hold::take("tcp", address).map_err(|cause| BindError { address, cause })?;
+    let hold =
+        Hold::take("tcp", address).map_err(|cause| BindError { over: "TCP", address, cause })?;
     share(address, options, workers, hold)
 }
 
@@ -108,7 +111,7 @@ pub fn listen_alone(
     address: SocketAddr,
     options: &ListenOptions,
 ) -> Result<TcpListener, BindError> {
-    let fail = |cause| BindError { address, cause };
+    let fail = |cause| BindError { over: "TCP", address, cause };
     let socket = open(address, options, false).map_err(fail)?;
     socket.listen(backlog(options)).map_err(fail)?;
     Ok(socket.into())
@@ -120,7 +123,7 @@ fn share(
     workers: usize,
     hold: Hold,
 ) -> Result<Bound, BindError> {
-    let fail = |cause| BindError { address, cause };
+    let fail = |cause| BindError { over: "TCP", address, cause };
     let mut sockets = Vec::with_capacity(workers);
     for _ in 0..workers {
         let socket = open(address, options, true).map_err(fail)?;
@@ -140,8 +143,9 @@ pub fn inherit(
     workers: usize,
 ) -> Result<Bound, BindError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let address = socket.local_addr().map_err(|cause| BindError { address: unknown, cause })?;
-    let fail = |cause| BindError { address, cause };
+    let address =
+        socket.local_addr().map_err(|cause| BindError { over: "TCP", address: unknown, cause })?;
+    let fail = |cause| BindError { over: "TCP", address, cause };
     socket.set_nonblocking(true).map_err(fail)?;
     reapply(socket, options).map_err(fail)?;
     let sockets = (0..workers).map(|_| socket.try_clone()).collect::<Result<_, _>>();

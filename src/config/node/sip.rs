@@ -3,7 +3,7 @@
 mod router;
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use lineway_actors::settings::{NodeSettings, SipAddress, SipListenerSettings};
@@ -118,9 +118,10 @@ fn address(text: &str) -> Result<SipAddress, Option<String>> {
     let transport = match word {
         "udp" => Transport::Udp,
         "tcp" => Transport::Tcp,
-        "tls" | "ws" | "wss" | "sctp" => {
+        "tls" | "ws" | "wss" => {
             return Err(Some(format!("{word} comes later; udp and tcp are there")));
         }
+        "sctp" => return Err(Some("there is no sctp, but udp and tcp".to_owned())),
         word if Transport::of(word.as_bytes()).is_some() => {
             return Err(Some(format!("write {}", word.to_ascii_lowercase())));
         }
@@ -134,11 +135,21 @@ fn address(text: &str) -> Result<SipAddress, Option<String>> {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         return Ok(SipAddress { transport, address });
     }
+    if let Some((ip, port)) = without_brackets(rest) {
+        return Err(Some(format!("write \"{word}:{}\"", SocketAddr::new(ip, port))));
+    }
     if let Ok(ip) = rest.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Err(Some(format!("write \"{word}:{}\"", SocketAddr::new(ip, 5060))));
     }
     let named = rest.rsplit_once(':').is_some_and(|(host, _)| host_of(host).is_some());
     Err(named.then(|| "a host name is no address here: write the IP address".to_owned()))
+}
+
+/// An IPv6 address and a port that looks like one, where the brackets were left out.
+fn without_brackets(text: &str) -> Option<(IpAddr, u16)> {
+    let (ip, port) = text.rsplit_once(':')?;
+    let ip: Ipv6Addr = ip.parse().ok()?;
+    Some((ip.into(), port.parse().ok().filter(|&port| port >= 1024)?))
 }
 
 /// Others would be told an address that nobody can send to.

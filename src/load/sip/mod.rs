@@ -24,14 +24,27 @@ use super::{duration, progress_bar, results, steps};
 
 pub use callee::Callee;
 
+/// What is of no use to the phone that answers.
+const LOADING: [&str; 9] = [
+    "mode",
+    "uri",
+    "transport",
+    "outstanding",
+    "rate",
+    "duration_ms",
+    "count",
+    "timeout_ms",
+    "json",
+];
+
 /// What `lineway load sip` takes from the command line.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// HOST:PORT of the proxy; with --serve, the address to listen on (port 0: any free one)
     #[arg(value_name = "TARGET")]
     pub target: String,
-    /// Be the phone that answers calls, until SIGINT or SIGTERM
-    #[arg(long)]
+    /// Be the phone that answers calls, over UDP, until SIGINT or SIGTERM
+    #[arg(long, conflicts_with_all = LOADING)]
     pub serve: bool,
     /// What each operation is
     #[arg(long, value_enum, default_value_t = Mode::Options)]

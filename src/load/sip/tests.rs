@@ -52,3 +52,17 @@ async fn silence_is_a_timeout_and_requests_are_sent_again() {
     assert_eq!(report.errors["timeout"], 1);
     assert_eq!((report.operations, report.retransmissions), (0, 1));
 }
+
+#[test]
+fn the_phone_that_answers_refuses_what_only_a_load_has() {
+    let parse = |line: &str| {
+        use clap::{Args as _, FromArgMatches as _};
+        let command = Args::augment_args(clap::Command::new("sip").no_binary_name(true));
+        command.try_get_matches_from(line.split(' ')).map(|found| Args::from_arg_matches(&found))
+    };
+    assert!(parse("127.0.0.1:0 --serve").unwrap().unwrap().serve);
+    for load in ["--transport tcp", "--mode call", "--count 1", "--json"] {
+        assert!(parse(&format!("127.0.0.1:0 {load}")).is_ok(), "{load}");
+        assert!(parse(&format!("127.0.0.1:0 --serve {load}")).is_err(), "{load}");
+    }
+}

@@ -276,6 +276,13 @@ impl Lumps {
     pub(super) fn state_length(&mut self) {
         self.states_length = true;
     }
+    /// The new body of a message that came without one, in place of an earlier one: there are no
+    /// bytes that both could stand for.
+    pub(super) fn new_text(&mut self, at: usize, text: Bytes) {
+        let at = narrow(at);
+        self.cuts.retain(|cut| !(cut.is_empty() && cut.start == at));
+        self.put(at, text);
+    }
     /// A new body brings its Content-Type, in place of the one that an earlier new body brought, and
     /// is told the length of. `None`: the headers have that type.
     pub(super) fn new_body(&mut self, end: usize, content_type: Option<Bytes>) {

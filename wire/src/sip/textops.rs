@@ -124,8 +124,13 @@ pub fn set_body(draft: &mut Draft, text: &[u8], content_type: &[u8]) -> i64 {
         return NOTHING;
     }
     let body = message.body_at()..message.bytes().len();
-    // Nothing of the body is cut beyond its ends.
-    lumps.replace(body, Bytes::copy_from_slice(text));
+    let text = Bytes::copy_from_slice(text);
+    if body.is_empty() {
+        lumps.new_text(body.start, text);
+    } else {
+        // Nothing of the body is cut beyond its ends.
+        lumps.replace(body, text);
+    }
     let there = |header: &Header<'_>| !lumps.is_deleted(header.line.clone());
     let mut types: Vec<_> = message.all(Name::ContentType).filter(there).collect();
     let same = |header: &Header<'_>| {

@@ -30,7 +30,7 @@ pub struct BoundUdp {
 /// # Errors
 /// The address is taken, not of this machine, or needs a right.
 pub fn bind_udp(address: SocketAddr, workers: usize) -> Result<BoundUdp, BindError> {
-    let fail = |cause| BindError { address, cause };
+    let fail = |cause| BindError { over: "UDP", address, cause };
     let alone = open(address, false).map_err(fail)?;
     let address = local(&alone).map_err(fail)?;
     let hold = Hold::take("udp", address).map_err(fail)?;
@@ -44,14 +44,15 @@ pub fn bind_udp(address: SocketAddr, workers: usize) -> Result<BoundUdp, BindErr
 /// # Errors
 /// As [`bind_udp`].
 pub fn bind_udp_beside(address: SocketAddr, workers: usize) -> Result<BoundUdp, BindError> {
-    let hold = Hold::take("udp", address).map_err(|cause| BindError { address, cause })?;
+    let hold =
+        Hold::take("udp", address).map_err(|cause| BindError { over: "UDP", address, cause })?;
     share(address, workers, hold)
 }
 
 fn share(address: SocketAddr, workers: usize, hold: Hold) -> Result<BoundUdp, BindError> {
     let sockets = (0..workers).map(|_| open(address, true).map(Into::into));
     let sockets = sockets.collect::<io::Result<_>>();
-    let sockets = sockets.map_err(|cause| BindError { address, cause })?;
+    let sockets = sockets.map_err(|cause| BindError { over: "UDP", address, cause })?;
     Ok(BoundUdp { address, sockets, hold })
 }
 

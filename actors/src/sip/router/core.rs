@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -25,6 +25,9 @@ use crate::sip::transport::Sent;
 
 /// Invocations that may wait for the network on one worker.
 const MOST_SUSPENDED: usize = 4096;
+
+/// How often a script error is logged at most.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// What a request gets that would wait when too many do.
 const OVERLOADED: Failure = Failure { code: 503, reason: "Service Unavailable" };
@@ -68,12 +71,16 @@ pub(super) struct Core {
     node: Arc<str>,
     calls: Calls,
     begun: Vec<Job>,
+    /// When a script error was logged last, and how many were not since.
+    told: Option<Instant>,
+    untold: u64,
 }
 
 impl Core {
     pub(super) fn new(generation: Rc<Generation>, limits: Limits, node: Arc<str>) -> Self {
         let metrics = Arc::clone(&generation.sending.metrics);
-        Self { generation, limits, metrics, node, calls: Calls::default(), begun: Vec::new() }
+        let (calls, begun) = (Calls::default(), Vec::new());
+        Self { generation, limits, metrics, node, calls, begun, told: None, untold: 0 }
     }
 
     /// Jobs that were begun since this was asked last.
@@ -219,7 +226,7 @@ impl Core {
     fn ended(&mut self, kind: Kind, mut context: Context, end: End, now: Instant) {
         self.take_effect(&mut context.effects);
         if let End::Failed(error) = &end {
-            self.failed(error);
+            self.failed(error, &context.draft.message, now);
         }
         match (kind, end) {
             (Kind::Request, End::Failed(_)) if !context.answered => {
@@ -236,11 +243,23 @@ impl Core {
         }
     }
 
-    fn failed(&self, error: &ScriptError) {
+    /// Counts a script error, and logs it: one line for each second, since a script that fails for
+    /// one request may fail for all.
+    fn failed(&mut self, error: &ScriptError, message: &Message, now: Instant) {
         self.metrics.script_error(error.kind);
+        if self.told.is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
+            self.untold += 1;
+            return;
+        }
+        self.told = Some(now);
+        let untold = std::mem::take(&mut self.untold);
         // It may have lines of a message in it.
         let error = error.to_string().replace(char::is_control, " ");
-        tracing::error!(node = %self.node, %error, "the script failed");
+        let method = String::from_utf8_lossy(message.method().as_bytes());
+        let call_id = String::from_utf8_lossy(message.call_id());
+        tracing::error!(
+            node = %self.node, %error, %method, ?call_id, untold, "the script failed"
+        );
     }
 
     fn forward_reply(&mut self, draft: &Draft) {

@@ -101,6 +101,21 @@ fn what_others_are_told_is_the_address_or_what_is_advertised() {
 }
 
 #[test]
+fn an_address_that_is_none_is_told_with_what_would_be_right() {
+    for (written, help) in [
+        ("udp:::1:5080", "write \"udp:[::1]:5080\""),
+        ("tcp:2001:db8::1:5060", "write \"tcp:[2001:db8::1]:5060\""),
+        ("udp:2001:db8::1", "write \"udp:[2001:db8::1]:5060\""),
+        ("sctp:127.0.0.1:5060", "there is no sctp, but udp and tcp"),
+        ("ws:127.0.0.1:80", "ws comes later"),
+    ] {
+        let text = format!("listen = [{written:?}]");
+        let told = read(&text, ROUTER, &LoadOptions::default()).expect_err(written);
+        assert!(told[0].contains(help), "{told:?}");
+    }
+}
+
+#[test]
 fn port_0_needs_the_flag() {
     let text = "listen = [\"udp:127.0.0.1:0\", \"udp:127.0.0.1:0\"]";
     let refused = read(text, ROUTER, &LoadOptions::default()).expect_err(text);

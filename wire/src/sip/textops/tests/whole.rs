@@ -111,6 +111,11 @@ fn sip_r100_a_new_body_brings_type_and_length() {
     let wanted =
         options().without("Content-Length").line("Content-Type: a/b").line("Content-Length: 3");
     assert_eq!(out(&bare), wanted.body(b"xyz").text());
+    // Another one takes its place, though there is nothing else that both stand for.
+    assert_eq!(set_body(&mut bare, b"four", b"a/b"), 1);
+    let out_again = out(&bare);
+    assert!(out_again.ends_with("\r\n\r\nfour"), "{out_again}");
+    assert_eq!(kit::value(&out_again, "Content-Length"), "4");
 }
 
 #[test]
