@@ -18,12 +18,14 @@ use super::own::Transport;
 
 mod expression;
 mod lines;
+mod party;
 pub mod pattern;
 
 #[cfg(test)]
 mod tests;
 
 pub use expression::Expression;
+pub use party::{Change, Party, change};
 pub use pattern::{Flags, PatternError, Patterns};
 
 /// Bytes of the lines that all replies of one request get at most.
@@ -124,8 +126,14 @@ pub fn set_body(draft: &mut Draft, text: &[u8], content_type: &[u8]) -> i64 {
         return NOTHING;
     }
     let body = message.body_at()..message.bytes().len();
-    // Nothing of the body is cut beyond its ends.
-    lumps.replace(body, Bytes::copy_from_slice(text));
+    let view = lumps.view(message.bytes(), body.clone());
+    if view.text.is_empty() {
+        // Nothing of the body is cut beyond its ends.
+        lumps.replace(body, Bytes::copy_from_slice(text));
+    } else {
+        // What an earlier edit put in the place of an empty body is gone too.
+        lumps.splice(&view, &[(0..view.text.len(), text.to_vec())]);
+    }
     let there = |header: &Header<'_>| !lumps.is_deleted(header.line.clone());
     let mut types: Vec<_> = message.all(Name::ContentType).filter(there).collect();
     let same = |header: &Header<'_>| {

@@ -111,6 +111,13 @@ fn sip_r100_a_new_body_brings_type_and_length() {
     let wanted =
         options().without("Content-Length").line("Content-Type: a/b").line("Content-Length: 3");
     assert_eq!(out(&bare), wanted.body(b"xyz").text());
+    // An empty body gets one, and then another.
+    let mut empty = options().draft();
+    assert_eq!(set_body(&mut empty, b"new", b"a/b"), 1);
+    assert_eq!(set_body(&mut empty, b"newer", b"a/c"), 1);
+    let out_empty = out(&empty);
+    assert_eq!(kit::value(&out_empty, "Content-Length"), "5");
+    assert!(out_empty.ends_with("\r\n\r\nnewer"), "{out_empty}");
 }
 
 #[test]
