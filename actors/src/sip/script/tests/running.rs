@@ -257,7 +257,7 @@ fn errors_of_functions_have_a_place() {
     assert_eq!(error.message, "KSR.test.set: argument 1 has to be an integer, not number");
     let error = failed("KSR.test.set('5x')");
     assert_eq!(error.message, "KSR.test.set: argument 1 has to be an integer, not string");
-    assert_eq!(ran("KSR.test.set(5.0) KSR.test.set('5') KSR.test.set(' -5 ')"), End::Normal);
+    assert_eq!(ran("KSR.test.set(5.0) KSR.test.set('5') KSR.test.set(' 5 ')"), End::Normal);
 }
 
 #[test]
