@@ -35,13 +35,13 @@ pub fn process(draft: &mut Draft, limit: i64) -> i64 {
     }
 }
 
-/// `is_maxfwd_lt(limit)`: 1 lower, -1 not, -2 not there or not readable.
+/// `is_maxfwd_lt(limit)`: 1 lower, -1 not, -2 not there, -3 not readable.
 pub fn is_lower(draft: &Draft, limit: i64) -> i64 {
-    let text = header(draft).map(|header| draft.lumps.text(draft.message.bytes(), header.value_at));
-    match text.and_then(|text| read(&text)) {
+    let Some(header) = header(draft) else { return -2 };
+    match read(&draft.lumps.text(draft.message.bytes(), header.value_at)) {
         Some(value) if i64::from(value) < limit => 1,
         Some(_) => -1,
-        None => -2,
+        None => -3,
     }
 }
 

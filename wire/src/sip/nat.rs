@@ -67,8 +67,24 @@ pub fn fix_nated_contact(draft: &mut Draft) -> i64 {
 
 /// `set_contact_alias()`: each Contact carries the source in a parameter
 /// `alias=address~port~transport`, from which [`handle_ruri_alias`] takes it when the Contact
-/// comes back as Request-URI. -1 where there is none that could.
+/// comes back as Request-URI: behind the other parameters, but in front of an alias that is there
+/// already. -1 where there is none that could.
 pub fn set_contact_alias(draft: &mut Draft) -> i64 {
+    alias(draft, |uri| {
+        if uri.params.get(b"alias").is_some() {
+            return host_at(uri).end;
+        }
+        uri.text.len() - uri.headers.map_or(0, |headers| headers.len() + 1)
+    })
+}
+
+/// `add_contact_alias()`: the same, with the alias in front of the other parameters.
+pub fn add_contact_alias(draft: &mut Draft) -> i64 {
+    alias(draft, |uri| host_at(uri).end)
+}
+
+/// Puts the source into each Contact, at that place of its URI.
+fn alias(draft: &mut Draft, at: impl Fn(&Uri<'_>) -> usize) -> i64 {
     let source = draft.received.source;
     let host = match source.ip() {
         IpAddr::V4(ip) => ip.to_string(),
@@ -81,8 +97,7 @@ pub fn set_contact_alias(draft: &mut Draft) -> i64 {
     let alias = format!(";alias={host}~{}~{transport}", source.port());
     let edits: Vec<_> = contacts(draft)
         .map(|(contact, uri)| {
-            let host = host_at(&uri);
-            let (front, rest) = contact.uri.split_at(host.end);
+            let (front, rest) = contact.uri.split_at(at(&uri));
             // Without brackets it would be a parameter of the header.
             let is_bare = contact.uri_at.start == contact.at.start;
             let [open, close] = if is_bare { ["<", ">"] } else { ["", ""] }.map(str::as_bytes);
@@ -91,11 +106,6 @@ pub fn set_contact_alias(draft: &mut Draft) -> i64 {
         })
         .collect();
     edit(draft, edits)
-}
-
-/// `add_contact_alias()`: the same.
-pub fn add_contact_alias(draft: &mut Draft) -> i64 {
-    set_contact_alias(draft)
 }
 
 /// `handle_ruri_alias()`: takes the alias out of the Request-URI and makes it `$du`: 1; 2 without

@@ -5,7 +5,8 @@ use super::message::Uri;
 /// A part of a URI that is replaced; `None` leaves it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// The user. Without one the password goes too.
+    /// The user. Without one the password goes too. Parameters of a telephone number stay, unless
+    /// the new one has its own.
     User(Option<&'a [u8]>),
     /// The host, IPv6 in brackets, without a port.
     Host(&'a [u8]),
@@ -17,10 +18,19 @@ pub enum Part<'a> {
 /// one. Everything else stays as written.
 pub fn rewrite(uri: &[u8], part: Part<'_>) -> Option<Vec<u8>> {
     let old = Uri::parse(uri).ok()?;
-    let mut new = old;
+    let (mut new, number);
+    new = old;
     match part {
         Part::User(user) => {
             new.user = user;
+            let params = old.number_params();
+            if let Some(user) = user
+                && !params.is_empty()
+                && !user.contains(&b';')
+            {
+                number = [user, params].concat();
+                new.user = Some(&number);
+            }
             new.password = old.password.filter(|_| user.is_some());
         }
         Part::Host(host) => new.host = host,
@@ -92,6 +102,11 @@ mod tests {
         assert_eq!(port.as_deref(), Some("sip:u:pw@h;a=b;transport=tcp?x=y"));
         let user = rewritten("sip:h", Part::User(Some(b"new")));
         assert_eq!(user.as_deref(), Some("sip:new@h"));
+        let phone = "sip:+1;npdi@h;user=phone";
+        let user = rewritten(phone, Part::User(Some(b"+2")));
+        assert_eq!(user.as_deref(), Some("sip:+2;npdi@h;user=phone"));
+        let user = rewritten(phone, Part::User(Some(b"+2;rn=3")));
+        assert_eq!(user.as_deref(), Some("sip:+2;rn=3@h;user=phone"));
         let user = rewritten("tel:+123;ext=4", Part::User(Some(b"9")));
         assert_eq!(user.as_deref(), Some("tel:9;ext=4"));
     }

@@ -37,12 +37,12 @@ mod uri_bit {
 pub fn check(draft: &Draft, message_checks: i64, uri_checks: i64) -> Option<Failure> {
     let message = &draft.message;
     let checks: [(i64, Check, &'static str); 11] = [
-        (bit::SCHEME, scheme, "Bad Request-URI"),
+        (bit::SCHEME, scheme, "Bad Request URI"),
         (bit::REQUIRED, required, "Header Fields That Must Be Unique Are Repeated"),
-        (bit::CSEQ_METHOD, cseq_method, "CSeq Method Does Not Match Request Method"),
-        (bit::CSEQ_VALUE, cseq_value, "CSeq Number Is Illegal"),
-        (bit::LENGTH, length, "Content-Length Mismatch"),
-        (bit::EXPIRES, expires, "Expires Value Is Illegal"),
+        (bit::CSEQ_METHOD, cseq_method, "CSeq method does not match request method"),
+        (bit::CSEQ_VALUE, cseq_value, "CSeq number is illegal"),
+        (bit::LENGTH, length, "Content-Length mis-match"),
+        (bit::EXPIRES, expires, "Expires value is illegal"),
         (bit::VIA, via, "Bad Via"),
         (bit::DIGEST, digest, "Bad Auth Credentials"),
         (bit::AUTHORIZATION, authorization, "Bad Auth Credentials"),
@@ -177,7 +177,7 @@ fn uris(message: &Message, checks: i64) -> Option<&'static str> {
     if let (Start::Request { uri, .. }, true) = (message.start(), checks & uri_bit::REQUEST != 0)
         && Uri::parse(uri).is_err()
     {
-        return Some("Bad Request-URI");
+        return Some("Bad Request URI");
     }
     if checks & uri_bit::FROM != 0 && is_bad(message.from()) {
         return Some("Invalid From Header");

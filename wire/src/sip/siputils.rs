@@ -21,14 +21,14 @@ pub fn is_reply(draft: &Draft) -> i64 {
 }
 
 /// `is_first_hop()`: a request came straight from its sender, so it has one Via; a reply comes
-/// straight from the one who made it, so the Record-Route on top is own.
+/// straight from the one who made it, so the Record-Route on top is own, or there is none.
 pub fn is_first_hop(draft: &Draft, own: &Own) -> i64 {
     let message = &draft.message;
     if message.is_request() {
         return yes(!message.via().shares_line && message.all(Name::Via).nth(1).is_none());
     }
-    let top = message.addresses(Name::RecordRoute).next();
-    let uri = top.and_then(Result::ok).and_then(|address| address.parsed_uri().ok());
+    let Some(top) = message.addresses(Name::RecordRoute).next() else { return 1 };
+    let uri = top.ok().and_then(|address| address.parsed_uri().ok());
     yes(uri.is_some_and(|uri| own.is_own_uri(&uri)))
 }
 
@@ -91,7 +91,7 @@ mod tests {
             let reply = kit::reply(200, "OK").line(&format!("Record-Route: {route}"));
             assert_eq!(is_first_hop(&reply.draft(), &own), expected, "{route}");
         }
-        assert_eq!(is_first_hop(&kit::reply(200, "OK").draft(), &own), -1);
+        assert_eq!(is_first_hop(&kit::reply(200, "OK").draft(), &own), 1);
     }
 
     #[test]

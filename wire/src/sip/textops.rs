@@ -18,12 +18,14 @@ use super::own::Transport;
 
 mod expression;
 mod lines;
+mod party;
 pub mod pattern;
 
 #[cfg(test)]
 mod tests;
 
 pub use expression::Expression;
+pub use party::{Change, Party, change};
 pub use pattern::{Flags, PatternError, Patterns};
 
 /// Bytes of the lines that all replies of one request get at most.

@@ -33,7 +33,7 @@ pub const MAX_ARGS: usize = 3;
 pub enum Kind {
     /// `str`: any bytes. Lua makes strings of numbers by itself, so a number will do.
     Str,
-    /// `int`: an integer, or a float that is one.
+    /// `int`: an integer, or a float or string that is one.
     Int,
 }
 
@@ -235,6 +235,12 @@ impl Arg {
                 Some(number) => return Ok(Self::Int(number)),
                 None => Value::Number(number),
             },
+            (Kind::Int, Value::String(text)) => {
+                match text.to_str().ok().and_then(|text| text.trim_ascii().parse().ok()) {
+                    Some(number) => return Ok(Self::Int(number)),
+                    None => Value::String(text),
+                }
+            }
             (_, value) => value,
         };
         let want = match kind {

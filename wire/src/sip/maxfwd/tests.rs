@@ -108,5 +108,5 @@ fn is_maxfwd_lt_compares() {
     assert_eq!(is_lower(&draft, 6), 1);
     assert_eq!(is_lower(&draft, 5), -1);
     assert_eq!(is_lower(&kit::invite().without("Max-Forwards").draft(), 6), -2);
-    assert_eq!(is_lower(&kit::invite().set("Max-Forwards", "x").draft(), 6), -2);
+    assert_eq!(is_lower(&kit::invite().set("Max-Forwards", "x").draft(), 6), -3);
 }

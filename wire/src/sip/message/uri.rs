@@ -105,6 +105,19 @@ impl<'a> Uri<'a> {
         if end == 0 { Err(UriError) } else { Ok(self) }
     }
 
+    /// The user; of a telephone number (`;user=phone`) without the parameters of the number.
+    pub fn number(&self) -> Option<&'a [u8]> {
+        self.user.map(|user| &user[..user.len() - self.number_params().len()])
+    }
+    /// The parameters of a telephone number in the user, with their first `;`; mostly empty.
+    pub fn number_params(&self) -> &'a [u8] {
+        let at = self.user.and_then(|user| Some((user, memchr::memchr(b';', user)?)));
+        let is_phone = || {
+            let kind = self.params.get(b"user").flatten();
+            self.is_sip() && kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"phone"))
+        };
+        at.filter(|_| is_phone()).map_or(b"", |(user, at)| &user[at..])
+    }
     /// True for sip and sips.
     pub fn is_sip(&self) -> bool {
         self.scheme.eq_ignore_ascii_case(b"sip") || self.is_sips()

@@ -54,7 +54,7 @@ fn pattern(text: &str) -> std::sync::Arc<Regex> {
 }
 
 /// What leaves: edits applied, Content-Length as this transport wants it, start line as it came.
-fn out_by(draft: &Draft, transport: Transport) -> String {
+pub(super) fn out_by(draft: &Draft, transport: Transport) -> String {
     let own = kit::own();
     let ends = Ends { received: &own.sockets[0], sending: &own.sockets[0] };
     let length = content_length(&draft.message, &draft.lumps, transport);

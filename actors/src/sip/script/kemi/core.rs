@@ -53,7 +53,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     KSR.bool("is_method_in", STR, |context, args| {
         let letter = letter(context.draft.message.method());
-        Ok(letter.is_some_and(|letter| args.str(0).contains(&letter)).into())
+        Ok(letter.is_some_and(|letter| args.str(0).to_ascii_uppercase().contains(&letter)).into())
     }),
     is!("is_INVITE", Invite),
     is!("is_ACK", Ack),

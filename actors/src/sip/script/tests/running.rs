@@ -255,9 +255,9 @@ fn errors_of_functions_have_a_place() {
     let error = failed("\nKSR.test.set(1.5)");
     assert_eq!(error.line, 3);
     assert_eq!(error.message, "KSR.test.set: argument 1 has to be an integer, not number");
-    let error = failed("KSR.test.set('5')");
+    let error = failed("KSR.test.set('5x')");
     assert_eq!(error.message, "KSR.test.set: argument 1 has to be an integer, not string");
-    assert_eq!(ran("KSR.test.set(5.0)"), End::Normal);
+    assert_eq!(ran("KSR.test.set(5.0) KSR.test.set('5') KSR.test.set(' 5 ')"), End::Normal);
 }
 
 #[test]

@@ -96,3 +96,19 @@ fn case_s23_hosts_that_are_addresses() {
         assert_eq!(ip(name), None, "{name}");
     }
 }
+
+#[test]
+fn a_telephone_number_has_parameters_of_its_own() {
+    let parts = |text: &'static str| {
+        let uri = Uri::parse(text.as_bytes()).unwrap();
+        let text = |part: &'static [u8]| std::str::from_utf8(part).unwrap();
+        (uri.number().map(text), text(uri.number_params()))
+    };
+    assert_eq!(parts("sip:+1;npdi;rn=2@h;user=phone"), (Some("+1"), ";npdi;rn=2"));
+    assert_eq!(parts("sip:+1;npdi:pw@h;User=Phone"), (Some("+1"), ";npdi"));
+    assert_eq!(parts("sip:+1@h;user=phone"), (Some("+1"), ""));
+    assert_eq!(parts("sip:a;b@h;user=ip"), (Some("a;b"), ""));
+    assert_eq!(parts("sip:a;b@h"), (Some("a;b"), ""));
+    assert_eq!(parts("sip:h;user=phone"), (None, ""));
+    assert_eq!(parts("tel:+1;ext=2"), (Some("+1"), ""));
+}

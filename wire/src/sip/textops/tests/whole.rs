@@ -116,6 +116,13 @@ fn sip_r100_a_new_body_brings_type_and_length() {
     let out_again = out(&bare);
     assert!(out_again.ends_with("\r\n\r\nfour"), "{out_again}");
     assert_eq!(kit::value(&out_again, "Content-Length"), "4");
+    // An empty body gets one, and then another.
+    let mut empty = options().draft();
+    assert_eq!(set_body(&mut empty, b"new", b"a/b"), 1);
+    assert_eq!(set_body(&mut empty, b"newer", b"a/c"), 1);
+    let out_empty = out(&empty);
+    assert_eq!(kit::value(&out_empty, "Content-Length"), "5");
+    assert!(out_empty.ends_with("\r\n\r\nnewer"), "{out_empty}");
 }
 
 #[test]

@@ -96,6 +96,36 @@ fn a_replacement_has_groups_and_variables() {
 }
 
 #[test]
+fn sip_r099_from_and_to_are_set_in_parts() {
+    let ran = check(
+        INVITE,
+        &[
+            (r#"KSR.pv.sets("$fU", "anonymous")"#, "boolean:true"),
+            (r#"KSR.pv.sets("$fd", "anonymous.invalid")"#, "boolean:true"),
+            (r#"KSR.pv.sets("$fn", '"Anonymous"')"#, "boolean:true"),
+            (r#"KSR.pv.get("$fU")"#, "string:alice"),
+            (r#"KSR.pv.sets("$ft", "x")"#, "boolean:false"),
+            (r#"KSR.pv.sets("$tu", "tel:+1")"#, "boolean:true"),
+            (r#"KSR.pv.sets("$tu", "tel:+1>;tag=2")"#, "boolean:false"),
+            (r#"KSR.pv.sets("$tn", "Bob")"#, "boolean:true"),
+        ],
+    );
+    let from = "\nFrom: \"Anonymous\" <sip:anonymous@anonymous.invalid>;tag=a1\n";
+    assert!(sent(&ran).contains(from), "{}", sent(&ran));
+    assert!(sent(&ran).contains("\nTo: Bob <tel:+1>\n"), "{}", sent(&ran));
+    let ran = check(
+        INVITE,
+        &[
+            (r#"KSR.pv.unset("$fn")"#, "boolean:true"),
+            (r#"KSR.pv.unset("$tU")"#, "boolean:true"),
+            (r#"KSR.pv.unset("$fd")"#, "boolean:false"),
+        ],
+    );
+    assert!(sent(&ran).contains("\nFrom: <sip:alice@127.0.0.1>;tag=a1\n"), "{}", sent(&ran));
+    assert!(sent(&ran).contains("\nTo: <sip:127.0.0.1>\n"), "{}", sent(&ran));
+}
+
+#[test]
 fn what_is_no_expression_is_an_error() {
     for (call, want) in [
         (r#"KSR.textops.subst("bad")"#, "KSR.textops.subst: not /pattern/replacement/flags"),

@@ -226,7 +226,7 @@ fn sip_r016_the_request_uri_is_set_whole_and_in_parts() {
             (r#"KSR.pv.get("$ou")"#, "string:sip:bob@example.com"),
             (r#"KSR.pv.get("$tu")"#, "string:sip:bob@127.0.0.1"),
             (r#"KSR.pv.unset("$ru")"#, "boolean:false"),
-            (r#"KSR.pv.sets("$fu", "sip:q@q")"#, "boolean:false"),
+            (r#"KSR.pv.sets("$ou", "sip:q@q")"#, "boolean:false"),
             (r#"KSR.pv.sets("$sp", "x")"#, "boolean:false"),
         ],
     );

@@ -83,14 +83,15 @@ fn wrong_arguments_are_an_error_that_names_the_function() {
 }
 
 #[test]
-fn a_number_will_do_for_a_string_and_a_whole_float_for_an_integer() {
+fn a_number_will_do_for_a_string_and_what_is_whole_for_an_integer() {
     check(
         INVITE,
         &[
             ("KSR.hdr.is_present(5)", "int:-1"),
             ("KSR.setflag(3.0)", "boolean:true"),
             ("pcall(KSR.setflag, 3.5)", "boolean:false"),
-            ("pcall(KSR.setflag, '3')", "boolean:false"),
+            ("KSR.setflag('3')", "boolean:true"),
+            ("pcall(KSR.setflag, '3x')", "boolean:false"),
             ("pcall(KSR.setflag, nil)", "boolean:false"),
         ],
     );

@@ -154,7 +154,7 @@ pub(in super::super) fn part_of(text: &[u8], part: Part) -> Option<Given<'_>> {
     }
     let uri = Uri::parse(text).ok()?;
     match part {
-        Part::Whole | Part::User => uri.user.filter(|user| !user.is_empty()).map(Given::Str),
+        Part::Whole | Part::User => uri.number().filter(|user| !user.is_empty()).map(Given::Str),
         Part::Host => Some(uri.host).filter(|host| !host.is_empty()).map(Given::Str),
         Part::Scheme => Some(Given::Str(uri.scheme)),
         Part::Port => {
@@ -242,7 +242,7 @@ fn read_plain(context: &Context, plain: Plain) -> Given<'_> {
     let socket = context.env.own.socket(received.socket);
     match plain {
         Plain::CallId => Given::Str(message.call_id()),
-        Plain::CSeqNumber => Given::Owned(message.cseq().number.to_string().into_bytes()),
+        Plain::CSeqNumber => Given::Str(message.cseq().digits),
         Plain::CSeq => value(message, Header::CSeq),
         Plain::Method => Given::Str(message.method().as_bytes()),
         Plain::Status => Some(message.status()).filter(|code| *code > 0).map(i64::from).into(),

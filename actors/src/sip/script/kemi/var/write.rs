@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lineway_wire::sip::rewrite::{self, is_clean};
+use lineway_wire::sip::textops::{self, Change, Party};
 
 use super::{Index, Name, Part, Plain, Var, Whose, expand, held};
 use crate::sip::htable::Datum;
@@ -37,6 +38,9 @@ pub(in super::super) fn write(
 ) -> Result<bool, Raised> {
     match (name.var, value) {
         (Var::Uri(whose, part), value) => set_uri(context, whose, part, value),
+        (Var::Display(whose), Fresh::Text(name)) => {
+            set_party(context, whose, Change::Display(name))
+        }
         (Var::Script(script), value) => {
             context.vars.set_script(script, value.datum())?;
             Ok(true)
@@ -92,6 +96,10 @@ pub(in super::super) fn unset(context: &mut Context, name: &Name<'_>) -> Result<
         Var::Uri(Whose::Request, Part::Port) => {
             return set_part(context, rewrite::Part::Port(None));
         }
+        Var::Uri(whose, Part::User) => {
+            return set_party(context, whose, Change::Part(rewrite::Part::User(None)));
+        }
+        Var::Display(whose) => return set_party(context, whose, Change::Display(b"")),
         _ => return Ok(false),
     }
     Ok(true)
@@ -125,8 +133,33 @@ fn set_uri(
             }
         }
         (Whose::Destination, Part::Whole, Fresh::Text(uri)) => set_destination(context, uri),
+        (_, Part::Whole, Fresh::Text(uri)) => set_party(context, whose, Change::Uri(uri)),
+        (_, Part::User, Fresh::Text(user)) => {
+            let user = Some(user).filter(|user| !user.is_empty());
+            set_party(context, whose, Change::Part(rewrite::Part::User(user)))
+        }
+        (_, Part::Host, Fresh::Text(host)) => {
+            set_party(context, whose, Change::Part(rewrite::Part::Host(host)))
+        }
         _ => Ok(false),
     }
+}
+
+/// Changes From or To; false for what is neither, and where the change does not fit.
+fn set_party(context: &mut Context, whose: Whose, change: Change<'_>) -> Result<bool, Raised> {
+    let party = match whose {
+        Whose::From => Party::From,
+        Whose::To => Party::To,
+        Whose::Request | Whose::Original | Whose::Destination => return Ok(false),
+    };
+    let size = match change {
+        Change::Uri(text) | Change::Display(text) => text.len(),
+        Change::Part(rewrite::Part::User(user)) => user.map_or(0, <[u8]>::len),
+        Change::Part(rewrite::Part::Host(host)) => host.len(),
+        Change::Part(rewrite::Part::Port(_)) => 0,
+    };
+    held(&mut context.vars, size)?;
+    Ok(textops::change(&mut context.draft, party, change))
 }
 
 /// `seturi`, `$ru`: false for a reply, and for what can not stand in a request line.
