@@ -149,7 +149,7 @@ fn case_s15_any_set_of_edits_gives_a_well_formed_message() {
     // The set of each message comes with it.
     let mut lua = "KSR.maxfwd.process_maxfwd(70)\nlocal edits = {\n".to_owned();
     for edit in edits {
-        lua += &format!("function() {edit} end,\n");
+        lua.extend(["function() ", edit, " end,\n"]);
     }
     lua += "}\nfor n in KSR.hdr.get('X-Edits'):gmatch('%d+') do edits[tonumber(n)]() end\nKSR.forward()";
     let proxy = Setup::default().script(&plan(bob.at(), &lua));

@@ -59,7 +59,7 @@ fn case_s17_many_messages_in_one_segment() {
     let names: Vec<_> = (0..60).map(|n| format!("n{n}")).collect();
     let all: Vec<_> = names.iter().map(|name| options(&alice, name)).collect();
     alice.send(all.concat());
-    calls(&scene, &mut alice, &Vec::from_iter(names.iter().map(String::as_str)));
+    calls(&scene, &mut alice, &names.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn case_s19_lengths_of_datagrams() {
     let built_in = Scene::built_in();
     let short = "Content-Length: 3\r\n";
     let long = "Content-Length: 9\r\n";
-    for at in 0..5 {
-        over_udp(&scene.proxy, &scene.bob, LENGTHS[at], Outcome::Refused);
+    for length in &LENGTHS[..5] {
+        over_udp(&scene.proxy, &scene.bob, length, Outcome::Refused);
     }
     over_udp(&scene.proxy, &scene.bob, long, Outcome::Refused);
     over_udp(&scene.proxy, &scene.bob, short, Outcome::Passes);

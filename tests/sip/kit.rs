@@ -68,13 +68,16 @@ impl Setup {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("routes.lua");
         fs::write(&path, lua).expect("it is written");
-        self.start(folder, &format!("script = {path:?}"))
+        self.start(folder, &format!("script = \"{}\"", path.display()))
     }
 
     /// With the script in a file of the test's own.
     #[track_caller]
     pub(crate) fn script_at(self, path: &Path) -> Proxy {
-        self.start(tempfile::tempdir().expect("a folder"), &format!("script = {path:?}"))
+        self.start(
+            tempfile::tempdir().expect("a folder"),
+            &format!("script = \"{}\"", path.display()),
+        )
     }
 
     #[track_caller]

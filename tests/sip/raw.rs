@@ -124,7 +124,7 @@ pub(crate) fn reply(to: &Sip, status: &str, more: &str) -> String {
     let mut headers: Vec<String> = vec![];
     for line in &to.lines()[1..] {
         match headers.last_mut() {
-            Some(last) if line.starts_with([' ', '\t']) => *last += &format!("\r\n{line}"),
+            Some(last) if line.starts_with([' ', '\t']) => last.extend(["\r\n", line]),
             _ => headers.push(line.clone()),
         }
     }
@@ -133,9 +133,9 @@ pub(crate) fn reply(to: &Sip, status: &str, more: &str) -> String {
         let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_to = name == "to" || name == "t";
         if is_to && !header.contains("tag=") && !status.starts_with("100") {
-            reply += &format!("{header};tag=tb\r\n");
+            reply.extend([&header, ";tag=tb\r\n"]);
         } else if kept.contains(&name.as_str()) {
-            reply += &format!("{header}\r\n");
+            reply.extend([&header, "\r\n"]);
         }
     }
     reply + more + "Content-Length: 0\r\n\r\n"
@@ -276,7 +276,7 @@ impl Tcp {
 
     #[track_caller]
     fn read(&mut self) {
-        let mut buffer = [0; 65_536];
+        let mut buffer = vec![0; 65_536];
         let length = self.stream.read(&mut buffer).expect("bytes come");
         assert_ne!(length, 0, "the connection ended behind {:?}", Sip(self.got.clone()));
         self.got.extend_from_slice(&buffer[..length]);

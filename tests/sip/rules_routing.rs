@@ -213,7 +213,7 @@ fn sip_r118_behind_a_strict_previous_hop_the_last_route_is_the_request_uri() {
     ] {
         let came = scene.pass(within(&scene, "INFO", &format!("sip:{at};lr"), &lines));
         assert_eq!(came.first(), "INFO sip:far@192.0.2.77 SIP/2.0", "{lines}");
-        assert_eq!(came.all("Route"), [next.clone()], "{came:?}");
+        assert_eq!(came.one("Route"), next, "{came:?}");
     }
 }
 
@@ -259,7 +259,7 @@ fn sip_r122_a_loop_ends_by_max_forwards() {
         let sent = scene.request("INVITE", "c1").replace("ds: 70", &format!("ds: {hops}"));
         assert_eq!(scene.ask(sent).status(), 483);
         let after = scene.proxy.service.metric("lineway_sip_requests_forwarded_total", &[]);
-        assert_eq!(after - before, f64::from(hops));
+        assert_eq!((after - before) as u32, hops);
     }
 }
 

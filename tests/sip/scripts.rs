@@ -29,23 +29,23 @@ fn sip_s9_a_script_error_is_500_with_file_and_line_and_harms_nothing_else() {
     ];
     let mut lua = String::from("local n = tonumber(KSR.hdr.get('X-N'))\n");
     for (n, bad) in bad.iter().enumerate() {
-        lua += &format!("if n == {n} then\n{bad}\nend\n");
+        lua.extend(["if n == ", &n.to_string(), " then\n", bad, "\nend\n"]);
     }
     let router = ", script-memory-bytes = 16777216".to_owned();
     let scene = Scene::with(Setup { router, ..Setup::default() }, &format!("{lua}{TO_BOB}"));
-    for n in 0..bad.len() {
+    for (n, bad) in bad.iter().enumerate() {
         let call = format!("call{n}");
         let before = scene.proxy.service.log.len();
         let sent =
             scene.request("INVITE", &call).replace("Contact", &format!("X-N: {n}\r\nContact"));
         let answer = scene.ask(sent);
-        assert_eq!(answer.status(), 500, "{}: {answer:?}", bad[n]);
+        assert_eq!(answer.status(), 500, "{bad}: {answer:?}");
         assert!(!answer.text().contains("routes.lua"), "the caller is not told why: {answer:?}");
         let event = scene
             .proxy
             .service
             .log
-            .wait_after(before, bad[n], |event| event.to_string().contains("routes.lua:"));
+            .wait_after(before, bad, |event| event.to_string().contains("routes.lua:"));
         assert!(["ERROR", "WARN"].contains(&text(&event, "level")), "{event}");
         // The next of the same call, and of others, is served.
         scene.proxy.sends_first(&scene.alice, &scene.bob, &call);

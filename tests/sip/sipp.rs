@@ -65,8 +65,11 @@ impl Player {
         if let Some(percent) = lost {
             let text = fs::read_to_string(&scenario).expect("a scenario");
             scenario = folder.path().join("scenario.xml");
-            fs::write(&scenario, text.replace("<send", &format!("<send lost=\"{percent}\"")))
-                .expect("it is written");
+            // And is there as long as it may be asked again.
+            let text = text
+                .replace("<send", &format!("<send lost=\"{percent}\""))
+                .replace("<timewait milliseconds=\"2000\"", "<timewait milliseconds=\"20000\"");
+            fs::write(&scenario, text).expect("it is written");
         }
         let mut command = Command::new("sipp");
         command
@@ -139,7 +142,9 @@ fn calls(caller: Side, callee: Side, count: u32, lost: Option<u32>) -> Proxy {
     calling.extend(again);
     calling.push(&by);
     Player::losing(lost, caller.scenario, from, count, &calling).succeeds();
-    answering.succeeds();
+    if lost.is_none() {
+        answering.succeeds();
+    }
     proxy
 }
 
@@ -186,6 +191,13 @@ fn sip_sipp_calls_from_udp_to_tcp() {
 fn sip_sipp_calls_over_tcp_that_the_callee_ends_by_the_caller_s_connection() {
     if has_sipp() {
         assert_counted(&calls(tcp("caller_hung_up_on"), udp("callee_hangs_up"), 200, None), 200);
+    }
+}
+
+#[test]
+fn sip_sipp_calls_with_lost_datagrams() {
+    if has_sipp() {
+        assert_counted(&calls(udp("caller"), udp("callee"), 200, Some(5)), 190);
     }
 }
 
