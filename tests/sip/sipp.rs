@@ -55,7 +55,8 @@ impl Player {
         Self::losing(None, name, port, calls, more)
     }
 
-    /// One that loses so many percent of what it sends.
+    /// One that loses so many percent of what it sends again by itself. (sipp takes an ACK that comes
+    /// late, behind the BYE, for the end of the call.)
     fn losing(lost: Option<u32>, name: &'static str, port: u16, calls: u32, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut scenario = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -67,7 +68,7 @@ impl Player {
             scenario = folder.path().join("scenario.xml");
             // And is there as long as it may be asked again.
             let text = text
-                .replace("<send", &format!("<send lost=\"{percent}\""))
+                .replace("<send retrans", &format!("<send lost=\"{percent}\" retrans"))
                 .replace("<timewait milliseconds=\"2000\"", "<timewait milliseconds=\"20000\"");
             fs::write(&scenario, text).expect("it is written");
         }
@@ -197,7 +198,7 @@ fn sip_sipp_calls_over_tcp_that_the_callee_ends_by_the_caller_s_connection() {
 #[test]
 fn sip_sipp_calls_with_lost_datagrams() {
     if has_sipp() {
-        assert_counted(&calls(udp("caller"), udp("callee"), 200, Some(5)), 190);
+        assert_counted(&calls(udp("caller"), udp("callee"), 200, Some(15)), 190);
     }
 }
 
