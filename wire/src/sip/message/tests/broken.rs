@@ -193,3 +193,15 @@ fn call_ids_of_what_is_not_parsed() {
         assert_eq!(call_id_of(text.as_bytes()), None);
     }
 }
+
+#[test]
+fn sip_r015_a_broken_line_behind_what_every_message_needs_stays_as_it_is() {
+    for broken in ["no colon here", ": no name", "two words: x", "\x01\x02"] {
+        let behind = INVITE.replace("Content-Length: 0\r\n", &format!("{broken}\r\nX: 1\r\n"));
+        let message = parse(&*behind).unwrap();
+        assert_eq!(message.bytes(), behind.as_bytes());
+        assert_eq!(message.named(b"X").next().unwrap().value, b"1", "{broken}");
+        let before = INVITE.replace("Via:", &format!("{broken}\r\nVia:"));
+        assert_eq!(parse(&*before).unwrap_err(), Malformed::Header, "{broken}");
+    }
+}
