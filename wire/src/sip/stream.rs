@@ -22,7 +22,7 @@ pub enum Framed {
 pub struct StreamError {
     /// What is wrong.
     pub fault: StreamFault,
-    /// The start line and headers, where they are whole: a request among them gets 400, or 513.
+    /// The start line and headers, where they are whole: a request among them gets 400.
     pub headers: Option<Bytes>,
 }
 

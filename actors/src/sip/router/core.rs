@@ -346,7 +346,7 @@ fn key(call_id: &[u8]) -> CallKey {
     })
 }
 
-/// What a connection is told before it is closed because of what came on it: 400 or 513, where a
+/// What a connection is told before it is closed because of what came on it: 400, where a
 /// request can be made out (S-19).
 pub(super) fn refusal(
     error: &StreamError,
@@ -356,12 +356,12 @@ pub(super) fn refusal(
     now: Instant,
 ) -> Option<Bytes> {
     let message = Message::parse(error.headers.clone()?, limits).ok()?;
-    let (code, reason): (u16, &[u8]) = match error.fault {
-        StreamFault::TooLarge => (513, b"Message Too Large"),
-        _ => (400, b"Bad Content-Length"),
+    let reason: &[u8] = match error.fault {
+        StreamFault::TooLarge => b"Content-Length Too Large",
+        _ => b"Bad Content-Length",
     };
     let mut out = Vec::with_capacity(512);
     let draft = Draft::new(message, received);
-    env.sl.borrow_mut().reply(&draft, code, reason, now, &mut out)?;
+    env.sl.borrow_mut().reply(&draft, 400, reason, now, &mut out)?;
     Some(out.into())
 }
