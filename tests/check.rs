@@ -382,6 +382,15 @@ fn survives(text: &str) {
     }
 }
 
+#[test]
+fn names_with_line_breaks_are_shown_in_one_line() {
+    survives(
+        "[[node]]\nname = \"a\\nb\"\ntype = \"EchoServer\"\n\
+         [[node]]\nname = \"in\"\ntype = \"TcpListener\"\nnext = \"9\"\n\
+         settings = { address = \"127.0.0.1\", port = 7000 }\n",
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -110,7 +110,7 @@ impl Problems {
             let _ = write!(line, " ({why} on line {})", row + 1);
         }
         if let Some(help) = &problem.help {
-            let _ = write!(line, "; {help}");
+            let _ = write!(line, "; {}", visible(help));
         }
         line
     }
