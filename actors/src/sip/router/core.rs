@@ -1,5 +1,6 @@
 //! What a worker does with the messages of its calls: parse, run the script, send what it decided.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,10 @@ use crate::sip::transport::Sent;
 /// Invocations that may wait for the network on one worker.
 const MOST_SUSPENDED: usize = 4096;
 
-/// How often a script error is logged at most.
+/// Places of script errors that are remembered.
+const MOST_TOLD: usize = 256;
+
+/// How often the script error of one place is logged at most.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// What a request gets that would wait when too many do.
@@ -71,8 +75,15 @@ pub(super) struct Core {
     node: Arc<str>,
     calls: Calls,
     begun: Vec<Job>,
-    /// When a script error was logged last, and how many were not since.
-    told: Option<Instant>,
+    /// The script errors that were logged, by their place.
+    told: HashMap<(Arc<str>, u32), Told>,
+}
+
+/// A script error that was logged.
+struct Told {
+    /// When last.
+    at: Option<Instant>,
+    /// How often it came since, and was not.
     untold: u64,
 }
 
@@ -80,7 +91,7 @@ impl Core {
     pub(super) fn new(generation: Rc<Generation>, limits: Limits, node: Arc<str>) -> Self {
         let metrics = Arc::clone(&generation.sending.metrics);
         let (calls, begun) = (Calls::default(), Vec::new());
-        Self { generation, limits, metrics, node, calls, begun, told: None, untold: 0 }
+        Self { generation, limits, metrics, node, calls, begun, told: HashMap::new() }
     }
 
     /// Jobs that were begun since this was asked last.
@@ -243,18 +254,21 @@ impl Core {
         }
     }
 
-    /// Counts a script error, and logs it: one line for each second, since a script that fails for
-    /// one request may fail for all.
+    /// Counts a script error, and logs it: for each place in the script one line a second, since
+    /// what fails for one request may fail for all.
     fn failed(&mut self, error: &ScriptError, message: &Message, now: Instant) {
         self.metrics.script_error(error.kind);
-        if self.told.is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
-            self.untold += 1;
+        if self.told.len() >= MOST_TOLD {
+            self.told.clear();
+        }
+        let place = (Arc::clone(&error.file), error.line);
+        let told = self.told.entry(place).or_insert(Told { at: None, untold: 0 });
+        if told.at.is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
+            told.untold += 1;
             return;
         }
-        self.told = Some(now);
-        let untold = std::mem::take(&mut self.untold);
-        // It may have lines of a message in it.
-        let error = error.to_string().replace(char::is_control, " ");
+        told.at = Some(now);
+        let untold = std::mem::take(&mut told.untold);
         let method = String::from_utf8_lossy(message.method().as_bytes());
         let call_id = String::from_utf8_lossy(message.call_id());
         tracing::error!(
