@@ -21,6 +21,9 @@ const PLAN: &str = include_str!("plan.lua");
 const KAMAILIO: &str = include_str!("kamailio.cfg");
 const OPTIONS: &str = include_str!("options.xml");
 
+/// One call of so many may fail.
+const MOST_FAILED: u64 = 10;
+
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench sip --")]
 struct Args {
@@ -142,12 +145,24 @@ impl Side {
             .stdin(Stdio::null())
             .output()
             .context("can not start sipp; `apt-get install sip-tester` brings it")?;
-        if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stdout);
-            bail!("sipp: {}: {}", output.status, text.lines().last().unwrap_or_default());
+        // 1 = calls failed. Datagrams that a proxy hands on in another order than they came in are
+        // calls that fail here, and have had their CPU.
+        let text = String::from_utf8_lossy(&output.stdout);
+        let failed = failed_calls(&text).unwrap_or(count);
+        if !matches!(output.status.code(), Some(0 | 1)) || failed * MOST_FAILED > count {
+            bail!("sipp: {}, {failed} of {count} failed", output.status);
+        }
+        if failed > 0 {
+            eprintln!("{failed} of {count} calls failed");
         }
         Ok(())
     }
+}
+
+/// How many calls failed, as sipp's last screen says.
+fn failed_calls(screens: &str) -> Option<u64> {
+    let line = screens.lines().rfind(|line| line.trim_start().starts_with("Failed call"))?;
+    line.rsplit('|').next()?.trim().parse().ok()
 }
 
 /// A phone that answers every call.
