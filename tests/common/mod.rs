@@ -244,9 +244,9 @@ impl Service {
     /// Resident memory, in bytes.
     pub fn rss(&self) -> u64 {
         let status = self.proc("status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
         let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        kib.expect("VmRSS in kB") << 10
+        kib.expect("RssAnon in kB") << 10
     }
 
     /// Open descriptors.
