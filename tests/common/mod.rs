@@ -241,7 +241,7 @@ impl Service {
         status.expect("it ended")
     }
 
-    /// Resident memory, in bytes.
+    /// Resident memory that is not of files, in bytes.
     pub fn rss(&self) -> u64 {
         let status = self.proc("status");
         let line = status.lines().find(|line| line.starts_with("RssAnon:"));
