@@ -1,6 +1,6 @@
 //! SIP forwarding: transports that carry messages, the router of each worker that runs the script
 //! and sends what it decided. What is decided, and how, stands in
-//! [`lineway_wire::sip`](lineway_wire::sip).
+//! [`lineway_wire::sip`].
 //!
 //! A message is handled by the worker that owns its call, hash(Call-ID) mod workers: the transport
 //! that received it hands it over through the owner's [`Ring`](ring::Ring).
