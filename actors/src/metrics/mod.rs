@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
-use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
 pub use actors::{ActorMetrics, KindMetrics};
 pub use labels::{
@@ -195,6 +195,22 @@ fn register<C: Collector + Clone + 'static>(
     let family = family.expect("a family has a right name and right labels");
     registry.register(Box::new(family.clone())).expect("each family is registered once");
     family
+}
+
+/// Registers a family of counters of nodes, with these labels behind `node`.
+fn node_counter(
+    registry: &Registry,
+    name: &'static str,
+    help: &'static str,
+    labels: &[&str],
+) -> IntCounterVec {
+    let labels: Vec<_> = std::iter::once("node").chain(labels.iter().copied()).collect();
+    register(registry, IntCounterVec::new(Opts::new(name, help), &labels))
+}
+
+/// Registers a family of gauges of nodes.
+fn node_gauge(registry: &Registry, name: &'static str, help: &'static str) -> IntGaugeVec {
+    register(registry, IntGaugeVec::new(Opts::new(name, help), &["node"]))
 }
 
 #[cfg(test)]

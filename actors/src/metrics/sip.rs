@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lineway_wire::sip::message::{Malformed, Method};
 use lineway_wire::sip::own::Transport;
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
-use super::register;
+use super::{node_counter, node_gauge};
 use crate::sip::back::SendError;
 use crate::sip::script::ScriptFault;
 
@@ -381,12 +381,8 @@ pub(super) struct SipFamilies {
 
 impl SipFamilies {
     pub(super) fn new(registry: &Registry) -> Self {
-        let counter = |name, help, labels: &[&str]| {
-            let labels: Vec<_> = std::iter::once("node").chain(labels.iter().copied()).collect();
-            register(registry, IntCounterVec::new(Opts::new(name, help), &labels))
-        };
-        let gauge =
-            |name, help| register(registry, IntGaugeVec::new(Opts::new(name, help), &["node"]));
+        let counter = |name, help, labels: &[&str]| node_counter(registry, name, help, labels);
+        let gauge = |name, help| node_gauge(registry, name, help);
         Self {
             received: counter(
                 "lineway_sip_messages_received_total",

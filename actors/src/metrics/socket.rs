@@ -18,7 +18,7 @@ use prometheus::{
 
 use super::labels::HandshakeFailure;
 use super::node::NodeMetrics;
-use super::register;
+use super::{node_counter, node_gauge, register};
 use crate::socket::Total;
 
 /// A socket at one moment, as the metrics want it.
@@ -277,12 +277,8 @@ type Labels = Vec<&'static str>;
 
 impl SocketFamilies {
     pub(super) fn new(registry: &Registry) -> Self {
-        let counter = |name, help, labels: &[&str]| {
-            let labels: Vec<_> = std::iter::once("node").chain(labels.iter().copied()).collect();
-            register(registry, IntCounterVec::new(Opts::new(name, help), &labels))
-        };
-        let gauge =
-            |name, help| register(registry, IntGaugeVec::new(Opts::new(name, help), &["node"]));
+        let counter = |name, help, labels: &[&str]| node_counter(registry, name, help, labels);
+        let gauge = |name, help| node_gauge(registry, name, help);
         Self {
             peers: gauge("lineway_socket_peers", "Peers that are ready."),
             opened: counter("lineway_socket_peers_opened_total", "Peers that became ready.", &[]),

@@ -313,6 +313,23 @@ function socketFacts(socket) {
   return facts;
 }
 
+// A table with these columns, each a title with its class, and rows.
+function tableOf(kind, columns, rows) {
+  const table = element('table', kind);
+  const titles = element('tr');
+  for (const [label, className] of columns) {
+    const title = element('th', className, label);
+    title.scope = 'col';
+    titles.append(title);
+  }
+  const top = element('thead');
+  top.append(titles);
+  const body = element('tbody');
+  body.append(...rows);
+  table.append(top, body);
+  return table;
+}
+
 function socketBox(socket) {
   const box = element('article', 'card socket');
   const head = element('header', 'socket-head');
@@ -333,19 +350,7 @@ function socketBox(socket) {
     box.append(element('p', 'empty', 'No peers. They appear here as soon as one is connected.'));
     return box;
   }
-  const table = element('table', 'peers');
-  const titles = element('tr');
-  for (const [label, className] of PEER_COLUMNS) {
-    const title = element('th', className, label);
-    title.scope = 'col';
-    titles.append(title);
-  }
-  const top = element('thead');
-  top.append(titles);
-  const body = element('tbody');
-  body.append(...socket.peers.map(peerRow));
-  table.append(top, body);
-  box.append(table);
+  box.append(tableOf('peers', PEER_COLUMNS, socket.peers.map(peerRow)));
   const more = socket.peers_total - socket.peers.length;
   if (more > 0) box.append(element('p', 'rest', 'and ' + count(more) + ' more'));
   return box;
@@ -483,23 +488,12 @@ function sipBox(listener, router, rates) {
     box.append(element('p', 'empty', 'No messages yet.'));
     return box;
   }
-  const table = element('table', 'sip');
-  const titles = element('tr');
-  for (const [label, className] of SIP_COLUMNS) {
-    const title = element('th', className, label);
-    title.scope = 'col';
-    titles.append(title);
-  }
-  const top = element('thead');
-  top.append(titles);
-  const body = element('tbody');
-  body.append(...all.map(([family, key]) => {
+  const rows = all.map(([family, key]) => {
     const counts = router.sip[family][key];
     const of = rates && Object.fromEntries(Object.keys(counts).map((kind) => [kind, rates.get([family, key, kind].join(' ')) || 0]));
     return sipRow(family === 'replies' ? key + ' replies' : key, counts, of);
-  }));
-  table.append(top, body);
-  box.append(table);
+  });
+  box.append(tableOf('sip', SIP_COLUMNS, rows));
   return box;
 }
 

@@ -16,6 +16,13 @@ const OVERHEAD: usize = 256;
 /// A call: the hash of its Call-ID. Two calls of one hash only keep each other's order.
 pub(super) type CallKey = u64;
 
+/// A hash (FNV-1a) that is the same in every run and on every worker.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// The calls whose messages wait.
 #[derive(Debug, Default)]
 pub(super) struct Calls {

@@ -15,7 +15,7 @@ use lineway_wire::sip::own::{Received, Transport};
 use lineway_wire::sip::reply::ReplyDrop;
 use lineway_wire::sip::stream::{StreamError, StreamFault};
 
-use super::calls::{CallKey, Calls};
+use super::calls::{CallKey, Calls, hash};
 use super::sending::{Outcome, ReplyOutcome, Sending};
 use crate::metrics::{SipDrop, SipRouterMetrics};
 use crate::sip::back::Way;
@@ -104,7 +104,7 @@ impl Core {
         if self.calls.is_empty() {
             return self.handle(arrival, now);
         }
-        let key = call_id_of(&arrival.bytes).map_or(0, key);
+        let key = call_id_of(&arrival.bytes).map_or(0, hash);
         match self.calls.wait(key, arrival) {
             Err(arrival) => self.handle(arrival, now),
             Ok(true) => self.metrics.waiting.inc(),
@@ -202,7 +202,7 @@ impl Core {
                 Outcome::Now(result) => result,
                 Outcome::Later(_) if self.calls.len() >= MOST_SUSPENDED => Err(OVERLOADED),
                 Outcome::Later(done) => {
-                    let call = key(context.draft.message.call_id());
+                    let call = hash(context.draft.message.call_id());
                     self.metrics.suspended.inc();
                     let suspended = Box::new(suspended);
                     return self.begin(call, async move {
@@ -285,7 +285,7 @@ impl Core {
                 self.metrics.dropped(SipDrop::Overload);
             }
             ReplyOutcome::Later(sent) => {
-                let call = key(draft.message.call_id());
+                let call = hash(draft.message.call_id());
                 self.begin(call, async move {
                     sent.await;
                     Done { call, then: Then::Nothing }
@@ -352,12 +352,6 @@ fn length_fits(message: &Message) -> bool {
         ContentLength::Bytes(length) => length <= message.body().len() as u64,
         ContentLength::Bad => false,
     }
-}
-
-fn key(call_id: &[u8]) -> CallKey {
-    call_id.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// What a connection is told before it is closed because of what came on it: 400, where a

@@ -15,6 +15,7 @@ use lineway_wire::sip::own::{Own, Socket, Transport};
 use lineway_wire::sip::reply::{self, ReplyDrop, ReplyHop, ReplyTo};
 use lineway_wire::sip::{branch, forward};
 
+use super::calls::hash;
 use crate::metrics::SipRouterMetrics;
 use crate::settings::SipRouterSettings;
 use crate::sip::back::{SendError, Way};
@@ -31,6 +32,16 @@ pub(super) enum Outcome {
     Now(Result<(), Failure>),
     /// It takes time.
     Later(LocalBoxFuture<'static, Result<(), Failure>>),
+}
+
+impl Outcome {
+    /// What comes of it, however long that takes.
+    async fn wait(self) -> Result<(), Failure> {
+        match self {
+            Self::Now(result) => result,
+            Self::Later(sent) => sent.await,
+        }
+    }
 }
 
 /// What came of sending a reply on.
@@ -81,11 +92,7 @@ impl Sending {
     ) -> Result<(), Failure> {
         loop {
             let destinations = self.found(&mut locate, progress).await?;
-            let failure = match self.try_each(&draft, destinations.into()) {
-                Outcome::Now(result) => result,
-                Outcome::Later(sent) => sent.await,
-            };
-            match failure {
+            match self.try_each(&draft, destinations.into()).wait().await {
                 Err(failure) if self.settings.dns_failover => {
                     progress = locate.more().map_err(|_| failure)?;
                 }
@@ -117,10 +124,7 @@ impl Sending {
                             }
                             Err(error) => this.metrics.send_error(error),
                         }
-                        match this.try_each(&draft, to) {
-                            Outcome::Now(result) => result,
-                            Outcome::Later(sent) => sent.await,
-                        }
+                        this.try_each(&draft, to).wait().await
                     }));
                 }
             }
@@ -196,25 +200,18 @@ impl Sending {
         let (name, port) = match &hop.to {
             ReplyTo::Address(to) => {
                 let to = Destination { transport: hop.transport, address: *to };
-                return match self.reply_to(draft, &hop, to) {
-                    Sent::Done => {
-                        self.reply_left(draft);
-                        ReplyOutcome::Now(Ok(()))
-                    }
-                    Sent::Failed(error) => {
-                        self.metrics.send_error(error);
-                        ReplyOutcome::Now(Ok(()))
-                    }
+                let result = match self.reply_to(draft, &hop, to) {
+                    Sent::Done => Ok(()),
+                    Sent::Failed(error) => Err(error),
                     Sent::Later(sent) => {
                         let (this, draft) = (Rc::clone(self), draft.clone());
-                        ReplyOutcome::Later(Box::pin(async move {
-                            match sent.await {
-                                Ok(()) => this.reply_left(&draft),
-                                Err(error) => this.metrics.send_error(error),
-                            }
-                        }))
+                        return ReplyOutcome::Later(Box::pin(async move {
+                            this.reply_counted(&draft, sent.await);
+                        }));
                     }
                 };
+                self.reply_counted(draft, result);
+                return ReplyOutcome::Now(Ok(()));
             }
             ReplyTo::Name(name, port) => (name.clone(), *port),
         };
@@ -242,9 +239,8 @@ impl Sending {
                     Sent::Failed(error) => Err(error),
                     Sent::Later(sent) => sent.await,
                 };
-                match sent {
-                    Ok(()) => return self.reply_left(&draft),
-                    Err(error) => self.metrics.send_error(error),
+                if self.reply_counted(&draft, sent) {
+                    return;
                 }
             }
             match locate.more() {
@@ -269,8 +265,13 @@ impl Sending {
         self.transports.send(&way, out.into())
     }
 
-    fn reply_left(&self, draft: &Draft) {
-        self.metrics.reply_forwarded(draft.message.status());
+    /// Counts what came of a reply: whether it left.
+    fn reply_counted(&self, draft: &Draft, sent: Result<(), SendError>) -> bool {
+        match sent {
+            Ok(()) => self.metrics.reply_forwarded(draft.message.status()),
+            Err(error) => self.metrics.send_error(error),
+        }
+        sent.is_ok()
     }
 }
 
@@ -288,7 +289,5 @@ fn way(socket: &Socket, to: std::net::SocketAddr) -> Way {
 /// The same for each copy of a request, its CANCEL and the ACK of its failure: they go where the
 /// request went (RFC 3263 4.3).
 fn seed(draft: &Draft) -> u64 {
-    branch::of(draft, 0).iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    hash(&branch::of(draft, 0))
 }
