@@ -22,3 +22,4 @@ pub mod siputils;
 pub mod sl;
 pub mod stream;
 pub mod textops;
+pub mod transaction;
