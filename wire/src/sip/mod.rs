@@ -4,6 +4,7 @@
 
 pub mod branch;
 pub mod draft;
+mod fork;
 pub mod forward;
 pub mod hop;
 #[cfg(test)]
