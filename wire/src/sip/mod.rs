@@ -3,6 +3,7 @@
 //! `R5` is the fifth of the observable rules of SIP forwarding.
 
 pub mod branch;
+pub mod digest;
 pub mod draft;
 pub mod forward;
 pub mod hop;
