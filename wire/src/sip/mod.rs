@@ -23,3 +23,4 @@ pub mod siputils;
 pub mod sl;
 pub mod stream;
 pub mod textops;
+pub mod transaction;
