@@ -14,6 +14,7 @@ pub mod maxfwd;
 pub mod message;
 pub mod nat;
 pub mod own;
+pub mod registrar;
 pub mod reply;
 pub mod rewrite;
 pub mod rr;
