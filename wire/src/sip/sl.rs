@@ -212,7 +212,7 @@ pub(super) fn tag(fixed: &[u8; 32], mark: u8, message: &Message) -> [u8; TAG_LEN
 /// The destination set of a redirection (R111): the Request-URI if it was changed, then the further
 /// targets, each with its q.
 fn contact(draft: &Draft, out: &mut Vec<u8>) {
-    let first = draft.uri.iter().map(|uri| (uri, None));
+    let first = draft.uri.iter().map(|uri| (uri, draft.q));
     let targets = first.chain(draft.branches.iter().map(|target| (&target.uri, target.q)));
     let mut between: &[u8] = b"Contact: ";
     for (uri, q) in targets {

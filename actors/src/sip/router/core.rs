@@ -197,6 +197,7 @@ impl Core {
                         })),
                     }
                 }
+                Want::Tm(_) => Outcome::Now(Err(NO_WAY)),
             };
             let result = match outcome {
                 Outcome::Now(result) => result,
@@ -299,6 +300,7 @@ impl Core {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { way, bytes, code } => self.send(&way, bytes, code),
+                Effect::Reply { .. } => {}
             }
         }
     }
