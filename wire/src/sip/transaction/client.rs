@@ -5,6 +5,8 @@ use std::time::Instant;
 use super::{Kind, Options, Timing};
 
 mod repeat;
+#[cfg(test)]
+mod tests;
 
 use repeat::{Repeat, after};
 
