@@ -217,8 +217,7 @@ pub enum DeadlineKind {
 
 impl DeadlineKind {
     /// Every kind, in the order of the metrics.
-    pub const ALL: [Self; 4] =
-        [Self::Connect, Self::Tester, Self::Selection, Self::FinalReply];
+    pub const ALL: [Self; 4] = [Self::Connect, Self::Tester, Self::Selection, Self::FinalReply];
 
     /// The word used as metric label and log field.
     pub const fn as_str(self) -> &'static str {

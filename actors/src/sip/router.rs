@@ -4,9 +4,9 @@
 mod calls;
 pub(in crate::sip) mod core;
 pub(in crate::sip) mod sending;
-mod tm;
 #[cfg(test)]
 mod tests;
+mod tm;
 
 use std::cell::RefCell;
 use std::pin::Pin;

@@ -168,9 +168,11 @@ impl Core {
             _ => {}
         }
         let draft = &context.draft;
-        let own = context.tm.used.as_ref().is_none_or(|(uri, to)| {
-            uri[..] != *draft.uri() || *to != draft.dst_uri
-        });
+        let own = context
+            .tm
+            .used
+            .as_ref()
+            .is_none_or(|(uri, to)| uri[..] != *draft.uri() || *to != draft.dst_uri);
         let way = RelayWay { to, own };
         if let Some(entry) = self.of(context) {
             return Self::relay_more(&entry, way, context);

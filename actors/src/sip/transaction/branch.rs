@@ -157,7 +157,8 @@ impl SipBranch {
 
     /// The request as it was sent.
     fn request(left: &Left) -> Option<Message> {
-        let limits = Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+        let limits =
+            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
         Message::parse(left.bytes.clone(), &limits).ok()
     }
 

@@ -29,6 +29,7 @@ use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
 use crate::sip::script::kemi::Vars;
 use crate::sip::script::tm::{Armed, TimingChange};
+use crate::sip::shared::Living;
 use crate::spawn;
 use crate::worker::timers;
 
@@ -167,6 +168,7 @@ pub struct SipTransaction {
     /// Header lines for CANCELs, from the caller's.
     reasons: Vec<Bytes>,
     timer: Option<(Instant, Key)>,
+    _living: Living,
 }
 
 impl SipTransaction {
@@ -209,6 +211,7 @@ impl SipTransaction {
         let back = Back::of(&draft);
         let tag = Tag::new(&generation.env.own, &draft.message);
         let actors = home.worker.board.metrics.actors().clone();
+        let living = home.shared.live();
         let mut asked = Asked::Now(Ok(()));
         let build = |ctx: &mut Context<Self>| {
             let _ = entry.main.set(ctx.address());
@@ -231,6 +234,7 @@ impl SipTransaction {
                 held: SmallVec::new(),
                 reasons: Vec::new(),
                 timer: None,
+                _living: living,
             };
             transaction.lines = std::mem::take(&mut transaction.request.reply_lines);
             match first {

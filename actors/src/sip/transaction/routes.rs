@@ -57,7 +57,7 @@ impl SipTransaction {
     /// What an invocation has decided, but for what its kind of route is about.
     fn over(&mut self, context: &mut Invocation, end: &End) {
         self.effects(context);
-        self.vars = std::mem::take(&mut context.vars).kept();
+        self.vars = context.vars.kept();
         self.retime(context.tm.timing);
         if let End::Failed(error) = end {
             self.home.failed(error, &context.draft.message);
@@ -138,7 +138,9 @@ impl SipTransaction {
     pub(super) fn branch_failed(&mut self, branch: u16, code: u16, timed_out: bool) {
         self.note_status(branch, code);
         let known = self.branches.get(usize::from(branch));
-        let Some(route) = known.and_then(|known| known.armed.branch_failure.clone()) else { return };
+        let Some(route) = known.and_then(|known| known.armed.branch_failure.clone()) else {
+            return;
+        };
         let event = format!("tm:branch-failure:{route}");
         let script = &self.generation.script;
         let route = if script.has(Route::Named(&event)) { event } else { route.to_string() };
@@ -177,8 +179,7 @@ impl SipTransaction {
         context.tm.used = Some(used);
         context.tm.groups = std::mem::take(&mut self.groups);
         self.leg_began = false;
-        let step =
-            std::rc::Rc::clone(&self.generation.script).start(Route::Named(&route), context);
+        let step = std::rc::Rc::clone(&self.generation.script).start(Route::Named(&route), context);
         self.failing(step, ctx);
     }
 
@@ -191,7 +192,8 @@ impl SipTransaction {
             };
             self.effects(suspended.context());
             let result = match want {
-                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to, ctx) {
+                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to, ctx)
+                {
                     Asked::Now(result) => result,
                     Asked::Later(_) => {
                         if let Some(relaying) = &mut self.relaying {
@@ -226,9 +228,11 @@ impl SipTransaction {
         ctx: &mut Context<Self>,
     ) -> Asked {
         let mut base = context.draft.clone();
-        let is_used = context.tm.used.as_ref().is_some_and(|(uri, to)| {
-            *uri == request_uri(&base) && *to == base.dst_uri
-        });
+        let is_used = context
+            .tm
+            .used
+            .as_ref()
+            .is_some_and(|(uri, to)| *uri == request_uri(&base) && *to == base.dst_uri);
         let mut targets = VecDeque::new();
         if !is_used || to.is_some() {
             targets.push_back(own_target(&base));
@@ -244,7 +248,7 @@ impl SipTransaction {
         context.tm.used = Some((request_uri(&base), base.dst_uri.clone()));
         self.armed = context.tm.armed.clone();
         self.retime(context.tm.timing);
-        self.vars = context.vars.clone().kept();
+        self.vars = context.vars.kept();
         if let Some(which) = context.tm.drop_replies {
             self.machine.drop_replies(which);
         }
