@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ipnet::IpNet;
 use lineway_wire::sip::own::{Alias, Own, Socket, SocketId, Transport};
+use lineway_wire::sip::transaction::{Options, Timing};
 use lineway_wire::units::{ByteCount, Millis};
 
 use crate::sip::script::{ScriptLimits, Source};
@@ -93,7 +94,7 @@ impl std::fmt::Display for SipAddress {
 pub struct SipRouterSettings {
     /// `script`: the file's text, or the built-in one.
     pub script: Source,
-    /// `mode` of the built-in script.
+    /// `mode` of the built-in script. Default stateful.
     pub mode: SipMode,
     /// `script-time-limit-ms`: at least 1. Default 50.
     pub script_time_limit: Millis,
@@ -142,7 +143,7 @@ impl Default for SipRouterSettings {
     fn default() -> Self {
         Self {
             script: built_in_script(),
-            mode: SipMode::Stateless,
+            mode: SipMode::Stateful,
             script_time_limit: Millis::new(50),
             resolve_timeout: Millis::new(2000),
             script_memory: ByteCount::new(64 << 20),
@@ -239,6 +240,32 @@ pub struct StatefulSettings {
     pub max_bindings: u32,
     /// `location`: where bindings are kept. Default memory.
     pub location: Location,
+}
+
+impl StatefulSettings {
+    /// The times of a transaction, as it begins.
+    pub const fn timing(&self) -> Timing {
+        Timing {
+            fr: self.fr_timer.duration(),
+            fr_inv: self.fr_inv_timer.duration(),
+            t1: self.retr_timer1.duration(),
+            t2: self.retr_timer2.duration(),
+            wt: self.wt_timer.duration(),
+            max_inv: self.max_inv_lifetime.duration(),
+            max_noninv: self.max_noninv_lifetime.duration(),
+        }
+    }
+
+    /// What is set for all transactions of a router.
+    pub const fn options(&self) -> Options {
+        Options {
+            relay_503: self.relay_503,
+            prefer_real_replies: self.prefer_real_replies,
+            cancel_b_method: self.cancel_b_method,
+            rfc6026: self.rfc6026,
+            rfc4320: self.rfc4320,
+        }
+    }
 }
 
 impl Default for StatefulSettings {

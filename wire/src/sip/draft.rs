@@ -47,6 +47,8 @@ pub struct Draft {
     pub uri: Option<Bytes>,
     /// `$du`: where it goes, if not to the Request-URI.
     pub dst_uri: Option<Bytes>,
+    /// q of the Request-URI in thousandths, as a lookup found it; `None` = unspecified.
+    pub q: Option<u16>,
     /// The status and reason phrase that take the place of a reply's (`sl_forward_reply`).
     pub status: Option<(u16, Bytes)>,
     /// A Path vector that goes in as Route (1.3.5).
@@ -94,6 +96,7 @@ impl Draft {
             received_uri: None,
             uri: None,
             dst_uri: None,
+            q: None,
             status: None,
             path: None,
             force_rport: false,

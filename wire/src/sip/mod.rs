@@ -3,6 +3,7 @@
 //! `R5` is the fifth of the observable rules of SIP forwarding.
 
 pub mod branch;
+pub mod digest;
 pub mod draft;
 mod fork;
 pub mod forward;
@@ -15,6 +16,7 @@ pub mod maxfwd;
 pub mod message;
 pub mod nat;
 pub mod own;
+pub mod registrar;
 pub mod reply;
 pub mod rewrite;
 pub mod rr;

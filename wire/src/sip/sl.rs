@@ -1,4 +1,5 @@
-//! Replies without state (contract 4), and the tag by which their ACK is known.
+//! Replies without state (contract 4), and the tag by which their ACK is known. What such a reply
+//! looks like is what every reply that is made here looks like.
 //!
 //! The To tag of such a reply stands on what the INVITE and the ACK of its refusal have in common:
 //! top Via and Call-ID. So the ACK proves by itself that it is one of ours, and ends here.
@@ -7,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use md5::{Digest, Md5};
 
 use super::draft::Draft;
@@ -23,8 +25,8 @@ const ACK_TIME: Duration = Duration::from_secs(2);
 /// What the fixed part of a tag stands on beside the own address.
 const TAG_WORDS: &[u8] = b"Lineway stateless reply";
 
-/// Hexadecimal digits of both parts of a tag, and the dot between them (R107).
-const TAG_LEN: usize = 32 + 1 + 8;
+/// Hexadecimal digits of both parts of a tag, and the mark between them (R107, R109).
+pub(super) const TAG_LEN: usize = 32 + 1 + 8;
 
 /// Where a reply of ours goes: the way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl Back {
     /// The way back of a request: to its source, at the source's port if rport was asked for or
     /// forced, else at that of the top Via (R8, R9). Over TCP that is for a connection that is
     /// gone, and never the source's port: nobody listens there (RFC 3261 18.2.2).
-    fn of(draft: &Draft) -> Self {
+    pub fn of(draft: &Draft) -> Self {
         let (received, via) = (draft.received, draft.message.via());
         let by_rport =
             received.transport == Transport::Udp && (draft.force_rport || via.rport().is_some());
@@ -71,18 +73,7 @@ pub struct Sl {
 impl Sl {
     /// The tags stand on the first own socket.
     pub fn new(own: &Own) -> Self {
-        let mut md5 = Md5::new();
-        md5.update(TAG_WORDS);
-        if let Some(socket) = own.sockets.first() {
-            md5.update(socket.address.to_string());
-        }
-        let mut fixed = [0; 32];
-        let sum: [u8; 16] = md5.finalize().into();
-        // Two digits for each of 16 bytes: it fits.
-        let _ = sum
-            .iter()
-            .try_fold(&mut fixed[..], |mut rest, byte| write!(rest, "{byte:02x}").map(|()| rest));
-        Self { fixed, last: None }
+        Self { fixed: fixed(TAG_WORDS, own), last: None }
     }
 
     /// Writes the reply to a request, and says where it goes; `None` for an ACK, which gets none
@@ -101,28 +92,7 @@ impl Sl {
             return None;
         }
         self.last = Some(now);
-        // Writing to a Vec never fails.
-        let _ = write!(out, "SIP/2.0 {code} ");
-        out.extend(reason.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-        out.extend_from_slice(b"\r\n");
-        self.headers(draft, code, out);
-        for line in &draft.reply_lines {
-            put(line, out);
-        }
-        if (300..400).contains(&code) {
-            contact(draft, out);
-        }
-        if code == 420 {
-            // RFC 3261 16.3: what was required and is not known.
-            for required in message.all(Name::ProxyRequire) {
-                out.extend_from_slice(b"Unsupported: ");
-                put(required.value, out);
-            }
-        }
-        if !draft.reply_lines.iter().any(|line| is_server(line)) {
-            out.extend_from_slice(b"Server: lineway\r\n");
-        }
-        out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+        write(draft, code, reason, || tag(&self.fixed, b'.', message), &[], out);
         Some(Back::of(draft))
     }
 
@@ -133,65 +103,116 @@ impl Sl {
         is_time
             && ack.is_request()
             && ack.method() == Method::Ack
-            && ack.to().tag().is_some_and(|tag| tag == self.tag(ack))
+            && ack.to().tag().is_some_and(|its| its == tag(&self.fixed, b'.', ack))
     }
+}
 
-    /// The headers of the request that a reply has, in their order: of those that are there once
-    /// the first, every Via, and Record-Route where a dialog may begin.
-    fn headers(&self, draft: &Draft, code: u16, out: &mut Vec<u8>) {
-        let message = &draft.message;
-        let top = message.via().line.0;
-        let mut seen = [false; 4];
-        for header in message.headers() {
-            let once = match header.name {
-                Name::From => Some(0),
-                Name::To => Some(1),
-                Name::CallId => Some(2),
-                Name::CSeq => Some(3),
-                Name::Via => None,
-                Name::RecordRoute if (180..300).contains(&code) => None,
-                _ => continue,
-            };
-            if once.is_some_and(|place: usize| std::mem::replace(&mut seen[place], true)) {
-                continue;
-            }
-            if header.name == Name::Via && header.line.start == top {
-                top_via(draft, out);
-                end_line(out);
-            } else {
-                put(&message.bytes()[header.line], out);
-            }
-            if header.name == Name::To && code >= 180 && !message.to().params.has(b"tag") {
-                out.truncate(out.len() - 2);
-                out.extend_from_slice(b";tag=");
-                out.extend_from_slice(&self.tag(message));
-                out.extend_from_slice(b"\r\n");
-            }
+/// Writes a reply that is made here, with `lines` behind those of the script. `tag` is asked where
+/// the reply gets one of ours.
+pub(super) fn write(
+    draft: &Draft,
+    code: u16,
+    reason: &[u8],
+    tag: impl Fn() -> [u8; TAG_LEN],
+    lines: &[Bytes],
+    out: &mut Vec<u8>,
+) {
+    // Writing to a Vec never fails.
+    let _ = write!(out, "SIP/2.0 {code} ");
+    out.extend(reason.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+    out.extend_from_slice(b"\r\n");
+    headers(draft, code, tag, out);
+    let lines = || draft.reply_lines.iter().chain(lines);
+    for line in lines() {
+        put(line, out);
+    }
+    if (300..400).contains(&code) {
+        contact(draft, out);
+    }
+    if code == 420 {
+        // RFC 3261 16.3: what was required and is not known.
+        for required in draft.message.all(Name::ProxyRequire) {
+            out.extend_from_slice(b"Unsupported: ");
+            put(required.value, out);
         }
     }
-
-    /// The own To tag for this request (R107).
-    fn tag(&self, message: &Message) -> [u8; TAG_LEN] {
-        let via = message.via();
-        let mut crc = crc32fast::Hasher::new();
-        let port = via.port_text.unwrap_or_default();
-        for part in [via.host, port, via.branch().unwrap_or_default(), message.call_id()] {
-            crc.update(part);
-            // None of them has such a byte, so that no two requests are one text.
-            crc.update(b"\n");
-        }
-        let mut tag = [b'.'; TAG_LEN];
-        tag[..32].copy_from_slice(&self.fixed);
-        // Eight digits: it fits.
-        let _ = write!(&mut tag[33..], "{:08x}", crc.finalize());
-        tag
+    if !lines().any(|line| is_server(line)) {
+        out.extend_from_slice(b"Server: lineway\r\n");
     }
+    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+}
+
+/// The headers of the request that a reply has, in their order: of those that are there once the
+/// first, every Via, and Record-Route where a dialog may begin.
+fn headers(draft: &Draft, code: u16, tag: impl Fn() -> [u8; TAG_LEN], out: &mut Vec<u8>) {
+    let message = &draft.message;
+    let top = message.via().line.0;
+    let mut seen = [false; 4];
+    for header in message.headers() {
+        let once = match header.name {
+            Name::From => Some(0),
+            Name::To => Some(1),
+            Name::CallId => Some(2),
+            Name::CSeq => Some(3),
+            Name::Via => None,
+            Name::RecordRoute if (180..300).contains(&code) => None,
+            _ => continue,
+        };
+        if once.is_some_and(|place: usize| std::mem::replace(&mut seen[place], true)) {
+            continue;
+        }
+        if header.name == Name::Via && header.line.start == top {
+            top_via(draft, out);
+            end_line(out);
+        } else {
+            put(&message.bytes()[header.line], out);
+        }
+        if header.name == Name::To && code >= 180 && !message.to().params.has(b"tag") {
+            out.truncate(out.len() - 2);
+            out.extend_from_slice(b";tag=");
+            out.extend_from_slice(&tag());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// The part that all tags of these sockets have: 32 digits.
+pub(super) fn fixed(words: &[u8], own: &Own) -> [u8; 32] {
+    let mut md5 = Md5::new();
+    md5.update(words);
+    if let Some(socket) = own.sockets.first() {
+        md5.update(socket.address.to_string());
+    }
+    let mut fixed = [0; 32];
+    let sum: [u8; 16] = md5.finalize().into();
+    // Two digits for each of 16 bytes: it fits.
+    let _ = sum
+        .iter()
+        .try_fold(&mut fixed[..], |mut rest, byte| write!(rest, "{byte:02x}").map(|()| rest));
+    fixed
+}
+
+/// The own To tag for this request (R107, R109).
+pub(super) fn tag(fixed: &[u8; 32], mark: u8, message: &Message) -> [u8; TAG_LEN] {
+    let via = message.via();
+    let mut crc = crc32fast::Hasher::new();
+    let port = via.port_text.unwrap_or_default();
+    for part in [via.host, port, via.branch().unwrap_or_default(), message.call_id()] {
+        crc.update(part);
+        // None of them has such a byte, so that no two requests are one text.
+        crc.update(b"\n");
+    }
+    let mut tag = [mark; TAG_LEN];
+    tag[..32].copy_from_slice(fixed);
+    // Eight digits: it fits.
+    let _ = write!(&mut tag[33..], "{:08x}", crc.finalize());
+    tag
 }
 
 /// The destination set of a redirection (R111): the Request-URI if it was changed, then the further
 /// targets, each with its q.
 fn contact(draft: &Draft, out: &mut Vec<u8>) {
-    let first = draft.uri.iter().map(|uri| (uri, None));
+    let first = draft.uri.iter().map(|uri| (uri, draft.q));
     let targets = first.chain(draft.branches.iter().map(|target| (&target.uri, target.q)));
     let mut between: &[u8] = b"Contact: ";
     for (uri, q) in targets {
@@ -209,7 +230,7 @@ fn contact(draft: &Draft, out: &mut Vec<u8>) {
 }
 
 /// A header line with CRLF at its end, whatever was there.
-fn put(line: &[u8], out: &mut Vec<u8>) {
+pub(super) fn put(line: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(line);
     end_line(out);
 }

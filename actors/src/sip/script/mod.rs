@@ -14,6 +14,7 @@ mod limits;
 mod pattern;
 mod prelude;
 mod strings;
+pub mod tm;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use lineway_wire::sip::draft::Draft;
 
 use super::back::Way;
 use super::shared::ScriptEnv;
+use tm::{Tm, TmWant};
 
 pub use engine::{Script, Suspended};
 
@@ -116,11 +118,13 @@ pub struct Context {
     pub forwarded: bool,
     /// Variables of the script.
     pub vars: kemi::Vars,
+    /// What it knows of its transaction and decides about it.
+    pub tm: Box<Tm>,
 }
 
 impl Context {
     /// The context of a message that came in.
-    pub const fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
+    pub fn new(draft: Draft, env: Rc<ScriptEnv>, now: Instant) -> Self {
         Self {
             draft,
             env,
@@ -130,6 +134,7 @@ impl Context {
             dropped: false,
             forwarded: false,
             vars: kemi::Vars::new(),
+            tm: Box::default(),
         }
     }
 }
@@ -145,6 +150,16 @@ pub enum Effect {
         bytes: Bytes,
         /// Its status.
         code: u16,
+    },
+    /// The transaction of the message sends this reply, with the lines that `append_to_reply` had
+    /// when it was asked for.
+    Reply {
+        /// Its status.
+        code: u16,
+        /// The reason phrase.
+        reason: Bytes,
+        /// Whole header lines.
+        lines: Vec<Bytes>,
     },
 }
 
@@ -164,6 +179,8 @@ pub enum Want {
         /// The reason phrase, where it changes.
         reason: Option<Bytes>,
     },
+    /// Something of transactions.
+    Tm(TmWant),
 }
 
 /// How an invocation ended.

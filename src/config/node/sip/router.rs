@@ -32,24 +32,7 @@ const LONGEST_FILE: u64 = 8 << 20;
 const MOST_EXPIRES: i64 = u32::MAX as i64;
 
 /// What can be set and has no effect: its part of the program is not there.
-pub(super) const WITHOUT_EFFECT: [(&str, &str); 26] = [
-    ("fr-timer-ms", TRANSACTIONS),
-    ("fr-inv-timer-ms", TRANSACTIONS),
-    (TIMER1, TRANSACTIONS),
-    ("retr-timer2-ms", TRANSACTIONS),
-    ("wt-timer-ms", TRANSACTIONS),
-    ("max-inv-lifetime-ms", TRANSACTIONS),
-    ("max-noninv-lifetime-ms", TRANSACTIONS),
-    ("relay-503", TRANSACTIONS),
-    ("prefer-real-replies", TRANSACTIONS),
-    ("cancel-b-method", TRANSACTIONS),
-    ("unmatched-cancel", TRANSACTIONS),
-    ("rfc6026", TRANSACTIONS),
-    ("rfc4320", TRANSACTIONS),
-    ("loop-detection", TRANSACTIONS),
-    ("max-breadth", TRANSACTIONS),
-    ("strict-answers", TRANSACTIONS),
-    ("max-transactions", TRANSACTIONS),
+pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("min-expires", REGISTRAR),
     ("max-expires", REGISTRAR),
     ("max-contacts", REGISTRAR),
@@ -60,7 +43,6 @@ pub(super) const WITHOUT_EFFECT: [(&str, &str); 26] = [
     ("users", AUTHENTICATION),
     ("realm", AUTHENTICATION),
 ];
-const TRANSACTIONS: &str = "it has no effect, transactions come later";
 const REGISTRAR: &str = "it has no effect, the registrar comes later";
 const DISPATCHER: &str = "it has no effect, the dispatcher comes later";
 const AUTHENTICATION: &str = "it has no effect, authentication comes later";
@@ -87,7 +69,7 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     let addresses = sets(table, "addresses", NETWORKS, network);
     let dispatcher = sets(table, "dispatcher", TARGETS, target_of);
     let stateful = stateful(table);
-    for (name, what) in WITHOUT_EFFECT {
+    for &(name, what) in WITHOUT_EFFECT {
         table.warn(name, what);
     }
     let settings = SipRouterSettings {
@@ -166,24 +148,13 @@ fn contents(value: &Value<'_>, path: &Path, what: &str) -> Option<Vec<u8>> {
 
 /// `mode`, which is for the built-in script. `None` when a problem was noted.
 fn mode(table: &mut Table<'_>) -> Option<SipMode> {
-    const HELP: &str = "write mode = \"stateless\"; or name a script of your own";
-    let value = table.get(MODE);
-    let own_script = table.has(SCRIPT);
-    let Some(value) = value else {
-        if own_script {
-            return Some(SipMode::Stateless);
-        }
-        let what = "\"stateless\": the default is \"stateful\", and transactions come later";
-        table.missing(MODE, what, Some(HELP.to_owned()));
-        return None;
+    let Some(value) = table.get(MODE) else {
+        return Some(SipRouterSettings::default().mode);
     };
     let words = [SipMode::Stateless, SipMode::Stateful].map(|mode| (mode.as_str(), mode));
     let mode = value.choice(&words)?;
-    if own_script {
+    if table.has(SCRIPT) {
         table.warn(MODE, "it has no effect, it is for the built-in script");
-    } else if mode == SipMode::Stateful {
-        value.wrong_but("\"stateless\": transactions come later", Some(HELP.to_owned()));
-        return None;
     }
     Some(mode)
 }

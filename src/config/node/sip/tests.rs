@@ -1,8 +1,11 @@
+use std::time::Duration;
+
 use lineway_actors::settings::{
     Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
     UnmatchedCancel,
 };
 use lineway_actors::wire::sip::own::{Alias, Transport};
+use lineway_actors::wire::sip::transaction::{Options, Timing};
 
 use super::router::WITHOUT_EFFECT;
 use crate::config::{Config, LoadOptions, node, parse};
@@ -16,7 +19,7 @@ fn read(listener: &str, router: &str, options: &LoadOptions) -> Result<Config, V
 }
 
 const LISTENER: &str = "listen = [\"udp:127.0.0.1:5060\"]";
-const ROUTER: &str = "mode = \"stateless\"";
+const ROUTER: &str = "";
 
 fn listener(settings: &str) -> SipListenerSettings {
     let config = read(settings, ROUTER, &LoadOptions::default()).expect(settings);
@@ -49,7 +52,7 @@ fn what_is_left_out_has_the_default_of_the_contract() {
     let (router, warnings) = router(ROUTER);
     assert_eq!(warnings, [""; 0]);
     assert_eq!(router, SipRouterSettings::default());
-    assert_eq!((&*router.script.name, router.mode), ("(built-in)", SipMode::Stateless));
+    assert_eq!((&*router.script.name, router.mode), ("(built-in)", SipMode::Stateful));
     assert_eq!((router.script_time_limit.get(), router.resolve_timeout.get()), (50, 2000));
     assert_eq!(router.script_memory.get(), 67_108_864);
     assert_eq!((router.append_fromtag, router.dns_failover), (false, false));
@@ -138,14 +141,40 @@ fn every_address_as_the_own_one_is_warned_about_unless_another_is_advertised() {
 }
 
 #[test]
-fn stateful_is_refused_with_the_reason_and_so_is_the_default_of_the_mode() {
-    for settings in ["", "mode = \"stateful\""] {
-        let told = wrong(settings);
-        assert_eq!(told.len(), 1, "{told:?}");
-        for part in ["settings.mode", "transactions come later", "mode = \"stateless\""] {
-            assert!(told[0].contains(part), "{part} in {}", told[0]);
-        }
+fn the_mode_is_stateful_where_it_is_left_out() {
+    for (settings, mode) in [
+        ("", SipMode::Stateful),
+        ("mode = \"stateful\"", SipMode::Stateful),
+        ("mode = \"stateless\"", SipMode::Stateless),
+    ] {
+        let (router, warnings) = router(settings);
+        assert_eq!((router.mode, warnings), (mode, Vec::new()), "{settings}");
     }
+    let told = wrong("mode = \"statefull\"");
+    assert!(told[0].contains("settings.mode") && told[0].contains("\"stateful\""), "{told:?}");
+}
+
+#[test]
+fn the_times_and_options_of_transactions_are_those_that_were_set() {
+    let (router, warnings) = router(
+        "fr-timer-ms = 1\nfr-inv-timer-ms = 2\nretr-timer1-ms = 3\nretr-timer2-ms = 4\n\
+         wt-timer-ms = 5\nmax-inv-lifetime-ms = 6\nmax-noninv-lifetime-ms = 7\n\
+         relay-503 = true\nprefer-real-replies = true\ncancel-b-method = 2\n\
+         rfc6026 = true\nrfc4320 = true",
+    );
+    assert_eq!(warnings, [""; 0]);
+    let [fr, fr_inv, t1, t2, wt, max_inv, max_noninv] =
+        [1, 2, 3, 4, 5, 6, 7].map(Duration::from_millis);
+    let timing = Timing { fr, fr_inv, t1, t2, wt, max_inv, max_noninv };
+    assert_eq!(router.stateful.timing(), timing);
+    let options = Options {
+        relay_503: true,
+        prefer_real_replies: true,
+        cancel_b_method: 2,
+        rfc6026: true,
+        rfc4320: true,
+    };
+    assert_eq!(router.stateful.options(), options);
 }
 
 #[test]
@@ -186,7 +215,6 @@ fn a_script_is_found_beside_the_configuration() {
 #[test]
 fn what_has_no_effect_is_said_and_still_arrives() {
     for (setting, name) in [
-        ("fr-timer-ms = 1", "fr-timer-ms"),
         ("location = \"redb:l.redb\"", "location"),
         ("dispatcher = { 1 = [\"sip:192.0.2.1\"] }", "dispatcher"),
         ("realm = \"example.com\"", "realm"),
@@ -223,7 +251,7 @@ fn what_has_no_effect_is_a_setting() {
     let all = node::setting_names();
     let (_, names) = all.iter().find(|(kind, _)| *kind == "SipRouter").unwrap();
     for (name, _) in WITHOUT_EFFECT {
-        assert!(names.contains(&name), "{name}");
+        assert!(names.contains(name), "{name}");
     }
     let mut once = names.clone();
     once.sort_unstable();
@@ -246,7 +274,7 @@ fn the_page_has_every_setting_with_its_default() {
     // Written as the page has it, a default changes nothing.
     let written = |name: &str| match default_of(name).as_str() {
         "none" => None,
-        word @ ("relay" | "memory") => Some(format!("{name} = {word:?}")),
+        word @ ("relay" | "memory" | "stateful") => Some(format!("{name} = {word:?}")),
         default => Some(format!("{name} = {default}")),
     };
     for setting in names("SipListener").into_iter().filter_map(written) {

@@ -170,8 +170,13 @@ fn kx_has_what_is_asked_for_most() {
 
 #[test]
 fn ifdef_tells_the_mode() {
-    let stateful = env_with(|settings| settings.mode = crate::settings::SipMode::Stateful);
-    check_in(&stateful, INVITE, &[(r#"KSR.kx.ifdef("STATEFUL")"#, "boolean:true")]);
+    use crate::settings::SipMode;
+    for (mode, is_stateful) in
+        [(SipMode::Stateful, "boolean:true"), (SipMode::Stateless, "boolean:false")]
+    {
+        let env = env_with(|settings| settings.mode = mode);
+        check_in(&env, INVITE, &[(r#"KSR.kx.ifdef("STATEFUL")"#, is_stateful)]);
+    }
 }
 
 #[test]
