@@ -54,7 +54,8 @@ fn ack(invite: &str, answer: &str) -> String {
 
 fn alive(site: &Site) -> i64 {
     let actors = site.actors();
-    actors.kind(ActorKind::SipTransaction).alive.get() + actors.kind(ActorKind::SipBranch).alive.get()
+    actors.kind(ActorKind::SipTransaction).alive.get()
+        + actors.kind(ActorKind::SipBranch).alive.get()
 }
 
 #[tokio::test(start_paused = true)]
