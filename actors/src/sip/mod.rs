@@ -14,4 +14,5 @@ pub mod router;
 pub mod script;
 pub mod shared;
 pub mod site;
+pub mod transaction;
 pub mod transport;
