@@ -64,8 +64,10 @@ pub(super) fn send(context: &mut Context, code: u16, reason: &[u8]) -> Result<i6
 /// Answers by the transaction: -1 behind a final of this run, in routes for one branch, and for what
 /// is no reason.
 fn by_transaction(context: &mut Context, code: u16, reason: &[u8]) -> Result<i64, Raised> {
-    let tells =
-        matches!(context.tm.route, RouteKind::Request | RouteKind::BranchReply | RouteKind::Failure);
+    let tells = matches!(
+        context.tm.route,
+        RouteKind::Request | RouteKind::BranchReply | RouteKind::Failure
+    );
     if !tells || context.answered || !is_reason(reason) {
         return Ok(-1);
     }
