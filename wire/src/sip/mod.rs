@@ -5,6 +5,7 @@
 pub mod branch;
 pub mod digest;
 pub mod draft;
+mod fork;
 pub mod forward;
 pub mod hop;
 #[cfg(test)]
