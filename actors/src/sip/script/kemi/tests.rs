@@ -21,9 +21,11 @@ use crate::sip::shared::{ScriptEnv, SipShared};
 mod basic;
 mod docs;
 mod edits;
+mod examples;
 mod message;
 mod pv;
 mod shared;
+mod stateful;
 mod table;
 mod tm;
 
@@ -154,11 +156,22 @@ fn script(text: &str) -> Rc<Script> {
 fn run_script(script: &Rc<Script>, context: Context, result: i64) -> Ran {
     let is_request = context.draft.message.is_request();
     let route = if is_request { Route::Request } else { Route::Reply };
+    run_route(script, route, context, |_| result)
+}
+
+/// Runs a route; what waits goes on with what `results` has for it.
+fn run_route(
+    script: &Rc<Script>,
+    route: Route<'_>,
+    context: Context,
+    results: impl Fn(&Want) -> i64,
+) -> Ran {
     let (mut wants, mut step) = (Vec::new(), script.start(route, context));
     loop {
         step = match step {
             Step::Ended(context, end) => return Ran { context, end, wants },
             Step::Suspended(suspended, want) => {
+                let result = results(&want);
                 wants.push(want);
                 suspended.resume(result, Instant::now())
             }

@@ -1,9 +1,14 @@
-//! The built-in script, `examples/sip/basic.lua`.
+//! The built-in script, `examples/sip/basic.lua`, without state.
 
 use lineway_wire::sip::{forward, hop};
 
 use super::*;
-use crate::settings::built_in_script;
+use crate::settings::{SipMode, built_in_script};
+
+/// What one worker works with in a router that keeps nothing.
+fn env() -> Rc<ScriptEnv> {
+    env_with(|settings| settings.mode = SipMode::Stateless)
+}
 
 /// Runs the built-in script with some of its text replaced.
 fn run_changed(change: &[(&str, &str)], message: &str, result: i64) -> Ran {

@@ -57,6 +57,23 @@ fn failure() -> Context {
     })
 }
 
+/// The failure route of a call whose one branch, as this run of an earlier route made it, ended with
+/// this status: what goes along from route to route.
+pub(super) fn failure_of(earlier: &Context, code: u16) -> Context {
+    let mut context = Context::new(earlier.draft.clone(), Rc::clone(&earlier.env), Instant::now());
+    context.vars = earlier.vars.kept();
+    let winner = BranchFinal { branch: 0, code, timed_out: code == 408 };
+    let tm = &mut context.tm;
+    tm.route = RouteKind::Failure;
+    tm.transaction = Some(transaction());
+    tm.reply_code = code;
+    tm.groups.clone_from(&earlier.tm.groups);
+    tm.used = Some((Bytes::copy_from_slice(earlier.draft.uri()), earlier.draft.dst_uri.clone()));
+    let finals = smallvec![winner];
+    tm.failed = Some(Box::new(Failed { winner, winner_replied: false, finals }));
+    context
+}
+
 #[test]
 fn what_needs_the_machinery_is_wanted() {
     let cancel = INVITE.replace("INVITE", "CANCEL");
