@@ -3,6 +3,7 @@
 //! `R5` is the fifth of the observable rules of SIP forwarding.
 
 pub mod branch;
+pub mod breadth;
 pub mod digest;
 pub mod draft;
 mod fork;
@@ -24,5 +25,6 @@ pub mod sanity;
 pub mod siputils;
 pub mod sl;
 pub mod stream;
+pub mod strict;
 pub mod textops;
 pub mod transaction;
