@@ -18,7 +18,7 @@ use lineway_wire::sip::stream::{StreamError, StreamFault};
 use super::calls::{CallKey, Calls, hash};
 use super::sending::{Outcome, ReplyOutcome, Sending};
 use super::tm::{Answer, relayed};
-use crate::metrics::{SipDrop, SipRouterMetrics};
+use crate::metrics::{SipDrop, SipRoute, SipRouterMetrics};
 use crate::sip::back::Way;
 use crate::sip::ring::Arrival;
 use crate::sip::script::{Context, Effect, End, Route, Script, Step, Suspended, Want};
@@ -276,6 +276,11 @@ impl Core {
 
     fn ended(&mut self, kind: Kind, mut context: Context, end: End, now: Instant) {
         self.take_effects(&mut context);
+        let route = match &kind {
+            Kind::Request => SipRoute::Request,
+            Kind::Reply(_) => SipRoute::Reply,
+        };
+        self.metrics.script.ran(route, context.ran);
         if let End::Failed(error) = &end {
             self.home.failed(error, &context.draft.message);
         }

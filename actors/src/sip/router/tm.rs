@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::core::{Core, OVERLOADED};
 use super::sending::Outcome;
+use crate::metrics::{SipCancelFound, SipRefused};
 use crate::settings::UnmatchedCancel;
 use crate::sip::ring::Arrival;
 use crate::sip::script::tm::{RelayTo, TmWant};
@@ -157,8 +158,10 @@ impl Core {
                     return YES;
                 }
                 if let Some(entry) = self.cancelled_by(&context.draft) {
+                    self.metrics.transactions.cancel(SipCancelFound::Matched);
                     return self.cancel(&entry, context);
                 }
+                self.metrics.transactions.cancel(SipCancelFound::Unmatched);
                 match context.env.settings.stateful.unmatched_cancel {
                     UnmatchedCancel::Relay => {}
                     UnmatchedCancel::Stateless => return self.stateless(to.as_deref(), context),
@@ -254,6 +257,7 @@ impl Core {
     ) -> Option<(Rc<Entry>, Asked)> {
         let most = context.env.settings.stateful.max_transactions;
         if self.home.shared.transactions() >= most {
+            self.metrics.transactions.refused(SipRefused::Limit);
             context.draft.reply_lines.push(Bytes::from_static(b"Retry-After: 10\r\n"));
             self.answer(&context.draft, OVERLOADED.code, OVERLOADED.reason.as_bytes(), context.now);
             context.answered = true;
