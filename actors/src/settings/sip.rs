@@ -12,6 +12,7 @@ use lineway_wire::sip::transaction::{Options, Timing};
 use lineway_wire::units::{ByteCount, Millis};
 
 use crate::sip::script::{ScriptLimits, Source};
+use crate::sip::users::Users;
 
 /// Settings of a `SipListener`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,8 +229,8 @@ pub struct StatefulSettings {
     pub max_expires: u32,
     /// `max-contacts` of one address; 0 = no limit, the default.
     pub max_contacts: u32,
-    /// `users`: a TOML file.
-    pub users: Option<PathBuf>,
+    /// `users`: what the file says. Default nobody.
+    pub users: Arc<Users>,
     /// `realm` of challenges.
     pub realm: Option<Arc<str>>,
     /// `dispatcher-ping-ms`; 0 = off, the default.
@@ -290,7 +291,7 @@ impl Default for StatefulSettings {
             min_expires: 60,
             max_expires: 0,
             max_contacts: 0,
-            users: None,
+            users: Arc::default(),
             realm: None,
             dispatcher_ping: Millis::new(0),
             max_transactions: 100_000,

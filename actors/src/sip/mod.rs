@@ -15,3 +15,4 @@ pub mod script;
 pub mod shared;
 pub mod site;
 pub mod transport;
+pub mod users;
