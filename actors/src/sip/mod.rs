@@ -5,6 +5,7 @@
 //! A message is handled by the worker that owns its call, hash(Call-ID) mod workers: the transport
 //! that received it hands it over through the owner's [`Ring`](ring::Ring).
 
+pub mod auth;
 pub mod back;
 pub mod htable;
 pub mod permissions;

@@ -8,6 +8,7 @@ use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::textops::Patterns;
 
+use super::auth::Auth;
 use super::htable::Tables;
 use super::pike::Pike;
 use crate::settings::SipRouterSettings;
@@ -19,6 +20,8 @@ pub struct SipShared {
     pub tables: Tables,
     /// `KSR.pike`.
     pub pike: Pike,
+    /// `KSR.auth`.
+    pub auth: Auth,
 }
 
 /// What the functions of a script reach on one worker.

@@ -5,6 +5,7 @@
 //! documentation against it. What a function means is decided in [`lineway_wire::sip`]; here stands
 //! what it reads and changes of the invocation.
 
+mod auth;
 mod core;
 mod edit;
 mod kx;
@@ -23,6 +24,7 @@ use super::function::{Answer, Args, Function, Gives, Kind, Raised, Run};
 /// Every function that a script can call.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     let lists = [
+        auth::FUNCTIONS,
         core::FUNCTIONS,
         pv::FUNCTIONS,
         kx::FUNCTIONS,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Xavp;
+use super::super::auth::Sender;
 use crate::sip::htable::Datum;
 use crate::sip::script::function::Raised;
 
@@ -20,6 +21,8 @@ pub struct Vars {
     /// The newest last.
     xavps: Vec<(Bytes, XavpValue)>,
     held: usize,
+    /// What is known of who sent the message.
+    pub(in super::super) sender: Sender,
 }
 
 /// What a root of `$xavp` is.
