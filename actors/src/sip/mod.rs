@@ -7,6 +7,7 @@
 
 pub mod auth;
 pub mod back;
+pub mod dispatcher;
 pub mod htable;
 pub mod permissions;
 pub mod pike;
@@ -15,5 +16,6 @@ pub mod router;
 pub mod script;
 pub mod shared;
 pub mod site;
+pub mod transaction;
 pub mod transport;
 pub mod users;

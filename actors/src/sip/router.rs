@@ -2,10 +2,11 @@
 //! runs the script and sends what that decided.
 
 mod calls;
-mod core;
-mod sending;
+pub(in crate::sip) mod core;
+pub(in crate::sip) mod sending;
 #[cfg(test)]
 mod tests;
+mod tm;
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -25,10 +26,12 @@ use lineway_wire::sip::stream::StreamError;
 
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
+use super::dispatcher::pinger::{self, Pinger};
 use super::ring::{Arrival, Ring};
 use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
 use super::site::SipSite;
+use super::transaction::Home;
 use super::transport::{Fault, TransportStart, Transports};
 use crate::health::NodeHealth;
 use crate::metrics::ActorKind;
@@ -104,11 +107,15 @@ struct Belongings {
     limits: Limits,
     site: Arc<SipSite>,
     transports: Rc<Transports>,
+    /// The transactions of this worker.
+    home: Rc<Home>,
     settings: RefCell<Arc<SipRouterSettings>>,
     /// What answers a stream that can not be read any further; shared with the connections.
     env: Rc<RefCell<Option<Rc<ScriptEnv>>>>,
     /// Whether the script runs on this worker.
     health: NodeHealth,
+    /// What asks the targets of the dispatcher, on the first worker.
+    pinger: RefCell<Option<Pinger>>,
 }
 
 impl Belongings {
@@ -223,7 +230,24 @@ impl SipRouter {
                 fault,
             },
         )?;
+        let home = Rc::new(Home::new(
+            Rc::clone(worker),
+            Arc::clone(&start.router),
+            Arc::clone(&start.site.router_metrics),
+            Arc::clone(&start.site.shared),
+        ));
+        let pinger = (worker.index == 0).then(|| {
+            Pinger::start(pinger::Site {
+                worker: Rc::clone(worker),
+                node: Arc::clone(&start.router),
+                own: Rc::clone(&own),
+                transports: Rc::clone(&transports),
+                shared: Arc::clone(&start.site.shared),
+            })
+        });
         let belongings = Rc::new(Belongings {
+            pinger: RefCell::new(pinger),
+            home,
             health: worker.board.health.node(&start.router, worker.index, 0),
             worker: Rc::clone(worker),
             node: start.router,
@@ -249,10 +273,11 @@ impl SipRouter {
         let settings = Arc::clone(&belongings.settings.borrow());
         let generation = belongings.generation(&settings)?;
         *belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
+        generation.env.shared.dispatcher.adopt(&generation.env.targets);
         let router = Self {
             belongings: Rc::clone(belongings),
             scripts: vec![Rc::downgrade(&generation.script)],
-            core: Core::new(generation, belongings.limits, Arc::clone(&belongings.node)),
+            core: Core::new(generation, belongings.limits, Rc::clone(&belongings.home)),
             jobs: FuturesUnordered::new(),
             batch: Vec::with_capacity(BATCH),
             prepared: None,
@@ -293,6 +318,7 @@ impl SipRouter {
                 self.core.done(done, now);
                 self.jobs.extend(self.core.begun());
             }
+            self.core.go_on_with_freed(now, cx);
             if self.belongings.ring.poll_take(&mut self.batch, BATCH, cx).is_ready() {
                 idle = false;
                 let bytes = self.batch.iter().map(|arrival| arrival.bytes.len()).sum();
@@ -372,6 +398,7 @@ impl Handler<Adopt> for SipRouter {
             *self.belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
             // The ACKs of what it has answered are still to come.
             self.core.generation.env.sl.swap(&generation.env.sl);
+            generation.env.shared.dispatcher.adopt(&generation.env.targets);
             self.core.generation = generation;
         }
     }
@@ -381,6 +408,7 @@ impl Handler<Retire> for SipRouter {
     type Result = ();
 
     fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        self.belongings.pinger.take();
         self.belongings.transports.stop();
         ctx.stop();
     }

@@ -2,15 +2,19 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::textops::Patterns;
 
 use super::auth::Auth;
+use super::dispatcher::{Dispatcher, Sets};
 use super::htable::Tables;
 use super::pike::Pike;
+use crate::metrics::SipRouterMetrics;
 use crate::settings::SipRouterSettings;
 
 /// Shared by all workers, and kept by a reload. Any thread, short locks.
@@ -22,6 +26,46 @@ pub struct SipShared {
     pub pike: Pike,
     /// `KSR.auth`.
     pub auth: Auth,
+    /// `KSR.dispatcher`.
+    pub dispatcher: Dispatcher,
+    metrics: OnceLock<Arc<SipRouterMetrics>>,
+    /// Transactions that live.
+    transactions: AtomicU32,
+}
+
+impl SipShared {
+    /// Shared by the workers of a node that counts here.
+    pub fn counted_by(metrics: &Arc<SipRouterMetrics>) -> Self {
+        let shared = Self { metrics: Arc::clone(metrics).into(), ..Self::default() };
+        shared.dispatcher.count_by(metrics);
+        shared
+    }
+
+    /// What the node counts; `None` where nobody counts.
+    pub fn metrics(&self) -> Option<&SipRouterMetrics> {
+        self.metrics.get().map(|metrics| &**metrics)
+    }
+
+    /// Transactions that live on all workers (`max-transactions`).
+    pub fn transactions(&self) -> u32 {
+        self.transactions.load(Relaxed)
+    }
+
+    /// A transaction lives until what is given is dropped.
+    pub(in crate::sip) fn live(self: &Arc<Self>) -> Living {
+        self.transactions.fetch_add(1, Relaxed);
+        Living(Arc::clone(self))
+    }
+}
+
+/// A transaction that lives.
+#[derive(Debug)]
+pub(in crate::sip) struct Living(Arc<SipShared>);
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.transactions.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What the functions of a script reach on one worker.
@@ -36,6 +80,8 @@ pub struct ScriptEnv {
     pub shared: Arc<SipShared>,
     /// Replies without state.
     pub sl: RefCell<Sl>,
+    /// The targets that the script dispatches to.
+    pub targets: Arc<Sets>,
     /// Regular expressions of the script.
     pub patterns: RefCell<Patterns>,
 }
@@ -49,6 +95,7 @@ impl ScriptEnv {
         shared: Arc<SipShared>,
     ) -> Self {
         let sl = RefCell::new(Sl::new(&own));
-        Self { node, own, settings, shared, sl, patterns: RefCell::default() }
+        let targets = shared.dispatcher.sets(&settings);
+        Self { node, own, settings, shared, sl, targets, patterns: RefCell::default() }
     }
 }

@@ -39,7 +39,7 @@ impl SipSite {
         Some(Arc::new(Self {
             rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
-            shared: Arc::default(),
+            shared: Arc::new(SipShared::counted_by(router.sip_router()?)),
             listener_metrics: Arc::clone(listener),
             transport_metrics: Arc::clone(listener.sip_listener()?),
             router_metrics: Arc::clone(router.sip_router()?),

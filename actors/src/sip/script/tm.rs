@@ -181,3 +181,15 @@ pub struct RelayTo {
     /// Port; 0 = 5060 or what DNS says.
     pub port: u16,
 }
+
+impl RelayTo {
+    /// As a URI.
+    pub fn uri(&self) -> Bytes {
+        let host = String::from_utf8_lossy(&self.host);
+        let transport = self.transport.word();
+        Bytes::from(match self.port {
+            0 => format!("sip:{host};transport={transport}"),
+            port => format!("sip:{host}:{port};transport={transport}"),
+        })
+    }
+}

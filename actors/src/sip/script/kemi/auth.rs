@@ -42,6 +42,13 @@ pub(in crate::sip::script) struct Sender {
     proved: Option<(Name, Bytes)>,
 }
 
+impl Sender {
+    /// Nothing.
+    pub(super) const fn new() -> Self {
+        Self { stale: false, proved: None }
+    }
+}
+
 /// Bits of the flags of a challenge.
 mod challenge_flags {
     pub(super) const AUTH: i64 = 1;

@@ -7,7 +7,6 @@ use std::sync::Once;
 use super::{INT, INT_STR, INT2, Module, STR, STR_INT, STR2, STR2_INT};
 use crate::sip::script::function::{Function, Given};
 
-const DISPATCHER: Module = Module("dispatcher");
 const REGISTRAR: Module = Module("registrar");
 const TM: Module = Module("tm");
 const TMX: Module = Module("tmx");
@@ -15,16 +14,11 @@ const NATHELPER: Module = Module("nathelper");
 const RTPENGINE: Module = Module("rtpengine");
 const RTPPROXY: Module = Module("rtpproxy");
 
-const DISPATCHING: &str = "a dispatcher";
 const REGISTRATIONS: &str = "a registrar";
 const TRANSACTIONS: &str = "transactions";
 
 /// These functions.
 pub(super) static FUNCTIONS: &[Function] = &[
-    DISPATCHER.missing("ds_is_from_list", INT, DISPATCHING),
-    DISPATCHER.missing("ds_mark_dst", &[], DISPATCHING),
-    DISPATCHER.missing("ds_next_dst", &[], DISPATCHING),
-    DISPATCHER.missing("ds_select_dst", INT2, DISPATCHING),
     REGISTRAR.missing("lookup", STR, REGISTRATIONS),
     REGISTRAR.missing("registered", STR, REGISTRATIONS),
     REGISTRAR.missing("save", STR_INT, REGISTRATIONS),

@@ -7,6 +7,7 @@
 
 mod auth;
 mod core;
+mod dispatcher;
 mod edit;
 mod kx;
 mod later;
@@ -26,6 +27,7 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
     let lists = [
         auth::FUNCTIONS,
         core::FUNCTIONS,
+        dispatcher::FUNCTIONS,
         pv::FUNCTIONS,
         kx::FUNCTIONS,
         edit::FUNCTIONS,
