@@ -1,6 +1,7 @@
 //! The actor that a `SipRouter` has on each worker: it takes the messages of its calls in order,
 //! runs the script and sends what that decided.
 
+mod admission;
 mod calls;
 pub(in crate::sip) mod core;
 pub(in crate::sip) mod sending;
@@ -24,6 +25,7 @@ use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
 use lineway_wire::sip::stream::StreamError;
 
+use self::admission::Drain;
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
 use super::dispatcher::pinger::{self, Pinger};
@@ -166,9 +168,23 @@ impl SipHandle {
         let _ = self.address().send(Adopt(yes)).await;
     }
 
-    /// Receives nothing from here on, sends what was decided, and ends.
+    /// From here on a call that would begin gets a 503 with Retry-After; all else is handled. The
+    /// result is how many transactions live on the worker, those that only absorb what comes late
+    /// among them, and calls that wait: with none on any worker nothing is lost by
+    /// [`SipHandle::retire`].
+    pub async fn drain(&self) -> usize {
+        self.address().send(Drain).await.unwrap_or(0)
+    }
+
+    /// Receives nothing from here on, sends what was decided, and ends. Its transactions end too.
     pub async fn retire(&self) {
-        let _ = self.address().send(Retire).await;
+        let _ = self.address().send(Retire { hand_over: false }).await;
+    }
+
+    /// The same, but for its transactions: they go on with the chain that is started next on this
+    /// worker for the same router, and on the same sockets.
+    pub async fn hand_over(&self) {
+        let _ = self.address().send(Retire { hand_over: true }).await;
     }
 }
 
@@ -182,7 +198,9 @@ struct Adopt(bool);
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Retire;
+struct Retire {
+    hand_over: bool,
+}
 
 /// The actor of a `SipRouter` on one worker.
 pub struct SipRouter {
@@ -230,12 +248,14 @@ impl SipRouter {
                 fault,
             },
         )?;
-        let home = Rc::new(Home::new(
-            Rc::clone(worker),
-            Arc::clone(&start.router),
-            Arc::clone(&start.site.router_metrics),
-            Arc::clone(&start.site.shared),
-        ));
+        let home = worker.parked_sip(&start.router, &start.site.shared).unwrap_or_else(|| {
+            Rc::new(Home::new(
+                Rc::clone(worker),
+                Arc::clone(&start.router),
+                Arc::clone(&start.site.router_metrics),
+                Arc::clone(&start.site.shared),
+            ))
+        });
         let pinger = (worker.index == 0).then(|| {
             Pinger::start(pinger::Site {
                 worker: Rc::clone(worker),
@@ -407,9 +427,15 @@ impl Handler<Adopt> for SipRouter {
 impl Handler<Retire> for SipRouter {
     type Result = ();
 
-    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+    fn handle(&mut self, Retire { hand_over }: Retire, ctx: &mut Self::Context) {
+        let Belongings { home, worker, transports, .. } = &*self.belongings;
         self.belongings.pinger.take();
-        self.belongings.transports.stop();
+        transports.stop();
+        if hand_over && !home.table.borrow().is_empty() {
+            worker.park_sip(Rc::clone(home));
+        } else {
+            home.finish_all();
+        }
         ctx.stop();
     }
 }

@@ -34,11 +34,10 @@ pub struct SipShared {
 }
 
 impl SipShared {
-    /// Shared by the workers of a node that counts here.
-    pub fn counted_by(metrics: &Arc<SipRouterMetrics>) -> Self {
-        let shared = Self { metrics: Arc::clone(metrics).into(), ..Self::default() };
-        shared.dispatcher.count_by(metrics);
-        shared
+    /// The node counts here.
+    pub fn count_by(&self, metrics: &Arc<SipRouterMetrics>) {
+        self.metrics.get_or_init(|| Arc::clone(metrics));
+        self.dispatcher.count_by(metrics);
     }
 
     /// What the node counts; `None` where nobody counts.

@@ -18,7 +18,7 @@ use lineway_wire::sip::stream::{StreamError, StreamFault};
 use super::calls::{CallKey, Calls, hash};
 use super::sending::{Outcome, ReplyOutcome, Sending};
 use super::tm::{Answer, relayed};
-use crate::metrics::{SipDrop, SipRouterMetrics};
+use crate::metrics::{SipDrop, SipRoute, SipRouterMetrics};
 use crate::sip::back::Way;
 use crate::sip::ring::Arrival;
 use crate::sip::script::{Context, Effect, End, Route, Script, Step, Suspended, Want};
@@ -130,9 +130,12 @@ impl Core {
         }
         // A stream is framed by its lengths, so there they are right.
         let length_is_wrong = received.transport == Transport::Udp && !length_fits(&message);
-        let draft = Draft::new(message, received);
+        let mut draft = Draft::new(message, received);
         if length_is_wrong {
             return self.answer(&draft, 400, b"Bad Content-Length", now);
+        }
+        if self.refuses(&mut draft, now) {
+            return;
         }
         let context = self.context(draft, now);
         let step = Rc::clone(&self.generation).script.start(Route::Request, context);
@@ -279,6 +282,11 @@ impl Core {
 
     fn ended(&mut self, kind: Kind, mut context: Context, end: End, now: Instant) {
         self.take_effects(&mut context);
+        let route = match &kind {
+            Kind::Request => SipRoute::Request,
+            Kind::Reply(_) => SipRoute::Reply,
+        };
+        self.metrics.script.ran(route, context.ran);
         if let End::Failed(error) = &end {
             self.home.failed(error, &context.draft.message);
         }

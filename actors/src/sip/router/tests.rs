@@ -5,3 +5,4 @@ mod order;
 mod reload;
 mod replies;
 mod requests;
+mod transactions;

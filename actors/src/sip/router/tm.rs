@@ -10,8 +10,10 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+use super::admission::RETRY_AFTER;
 use super::core::{Core, OVERLOADED};
 use super::sending::Outcome;
+use crate::metrics::{SipCancelFound, SipRefused};
 use crate::settings::UnmatchedCancel;
 use crate::sip::ring::Arrival;
 use crate::sip::script::tm::{RelayTo, TmWant};
@@ -86,7 +88,7 @@ impl Core {
     }
 
     /// The transaction of which a request is a copy.
-    fn find(&self, draft: &Draft) -> Option<Rc<Entry>> {
+    pub(super) fn find(&self, draft: &Draft) -> Option<Rc<Entry>> {
         let id = self.home.table.borrow().find(&draft.message, draft.received.transport)?;
         self.home.entry(id)
     }
@@ -157,8 +159,10 @@ impl Core {
                     return YES;
                 }
                 if let Some(entry) = self.cancelled_by(&context.draft) {
+                    self.metrics.transactions.cancel(SipCancelFound::Matched);
                     return self.cancel(&entry, context);
                 }
+                self.metrics.transactions.cancel(SipCancelFound::Unmatched);
                 match context.env.settings.stateful.unmatched_cancel {
                     UnmatchedCancel::Relay => {}
                     UnmatchedCancel::Stateless => return self.stateless(to.as_deref(), context),
@@ -254,7 +258,8 @@ impl Core {
     ) -> Option<(Rc<Entry>, Asked)> {
         let most = context.env.settings.stateful.max_transactions;
         if self.home.shared.transactions() >= most {
-            context.draft.reply_lines.push(Bytes::from_static(b"Retry-After: 10\r\n"));
+            self.metrics.transactions.refused(SipRefused::Limit);
+            context.draft.reply_lines.push(RETRY_AFTER);
             self.answer(&context.draft, OVERLOADED.code, OVERLOADED.reason.as_bytes(), context.now);
             context.answered = true;
             return None;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure};
 use lineway_wire::sip::message::{Limits, Message};
 use lineway_wire::sip::transaction::{
-    Cancelling, Client, ClientStart, Due, Kind, Pass, ack, cancel,
+    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel,
 };
 use lineway_wire::wheel::Key;
 
@@ -20,7 +20,7 @@ use super::home::{Hold, Home};
 use super::main_line::{BranchSays, SipTransaction, Word};
 use crate::line::OWN_LIMIT;
 use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch, WatchAgain};
-use crate::metrics::ActorKind;
+use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
 use crate::registry::LineId;
 use crate::sip::router::sending::{Going, Left, Outcome, Sending};
 use crate::spawn;
@@ -50,6 +50,11 @@ pub(super) struct CancelBranch {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Settle;
+
+/// The script has set other times.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Retime(pub(super) Timing);
 
 /// The transaction is gone.
 #[derive(Message)]
@@ -83,6 +88,8 @@ pub struct SipBranch {
     watched: Option<Instant>,
     generation: u32,
     timer: Option<(Instant, Key)>,
+    /// How it ended is counted.
+    counted: bool,
 }
 
 impl SipBranch {
@@ -97,6 +104,7 @@ impl SipBranch {
         };
         let result = later.is_none().then_some(Ok(()));
         let line = home.worker.next_id();
+        home.metrics.transactions.branch_opened();
         let actors = home.worker.board.metrics.actors().clone();
         let (panicked, worker) = (main.clone(), Rc::clone(&home.worker));
         let build = |ctx: &mut Context<Self>| {
@@ -114,6 +122,7 @@ impl SipBranch {
                 watched: None,
                 generation: 0,
                 timer: None,
+                counted: false,
             };
             if let Some(later) = later {
                 ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
@@ -140,6 +149,9 @@ impl SipBranch {
             Err(failure) => Err(failure),
         };
         let failed = result.is_err();
+        if failed {
+            self.count(SipBranchEnd::Unsent);
+        }
         self.say(Word::Sent(result), None);
         if failed {
             return ctx.stop();
@@ -149,6 +161,13 @@ impl SipBranch {
             self.cancel();
         }
         self.watch();
+    }
+
+    /// Counts how it ended, once.
+    fn count(&mut self, how: SipBranchEnd) {
+        if !std::mem::replace(&mut self.counted, true) {
+            self.home.metrics.transactions.branch_closed(how);
+        }
     }
 
     fn say(&self, word: Word, hold: Option<Hold>) {
@@ -188,17 +207,25 @@ impl SipBranch {
     }
 
     fn replied(&mut self, Replied { draft, of_cancel, hold }: Replied) {
-        let Some((client, left)) = &mut self.sent else { return };
+        let Some((client, _)) = &mut self.sent else { return };
         let (code, now) = (draft.message.status(), timers::now());
         if of_cancel {
             return client.cancel_answered(code, now);
         }
         let heard = client.reply(code, now);
+        let cancelled = client.is_cancelled();
         if heard.ack
             && let Some((_, left)) = &self.sent
             && let Some(request) = Self::request(left)
         {
             self.send(left, ack(&request, &draft.message).into());
+            self.home.metrics.transactions.ack(SipAck::Made);
+        }
+        match heard.pass {
+            Pass::Success => self.count(SipBranchEnd::Answered),
+            Pass::Failure if cancelled => self.count(SipBranchEnd::Cancelled),
+            Pass::Failure => self.count(SipBranchEnd::Failed),
+            Pass::Provisional | Pass::Nothing => {}
         }
         if heard.cancel {
             self.send_cancel();
@@ -211,16 +238,24 @@ impl SipBranch {
     /// Does what the time asks for.
     fn due(&mut self) {
         let now = timers::now();
-        while let Some((client, left)) = &mut self.sent {
+        while let Some((client, _)) = &mut self.sent {
             match client.due(now) {
                 None => return,
                 Some(Due::Request) => {
                     if let Some((_, left)) = &self.sent {
                         self.send(left, left.bytes.clone());
+                        self.home.metrics.transactions.sent_again(SipAgain::Request);
                     }
                 }
-                Some(Due::Cancel) => self.send_cancel(),
+                Some(Due::Cancel) => {
+                    self.send_cancel();
+                    self.home.metrics.transactions.sent_again(SipAgain::Cancel);
+                }
                 Some(Due::Timeout { spoke, cancel }) => {
+                    let is_invite = self.start.kind == Kind::Invite;
+                    let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
+                    self.home.metrics.transactions.timeout(timer);
+                    self.count(SipBranchEnd::Timeout);
                     if cancel {
                         self.send_cancel();
                     }
@@ -284,6 +319,8 @@ fn begun(mut start: ClientStart, left: Left) -> (Client, Left) {
 
 impl Drop for SipBranch {
     fn drop(&mut self) {
+        let broken = std::thread::panicking();
+        self.count(if broken { SipBranchEnd::Broken } else { SipBranchEnd::Cancelled });
         self.unwatch();
         if let Some((_, key)) = self.timer.take() {
             self.home.worker.timers.cancel(key);
@@ -355,6 +392,18 @@ impl Handler<Settle> for SipBranch {
     fn handle(&mut self, _: Settle, _: &mut Self::Context) {
         if let Some((client, _)) = &mut self.sent {
             client.settle();
+        }
+        self.watch();
+    }
+}
+
+impl Handler<Retime> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, Retime(timing): Retime, _: &mut Self::Context) {
+        self.start.timing = timing;
+        if let Some((client, _)) = &mut self.sent {
+            client.retime(timing, timers::now());
         }
         self.watch();
     }

@@ -9,7 +9,7 @@ use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
 use tokio::sync::oneshot;
 
-use super::branch::{BranchStart, SipBranch};
+use super::branch::{BranchStart, Retime, SipBranch};
 use super::home::BranchEntry;
 use super::main_line::{Branch, SipTransaction};
 use super::routes::own_target;
@@ -257,6 +257,7 @@ impl SipTransaction {
         if change != TimingChange::default() {
             self.timing = change.applied_to(self.timing);
             self.machine.retime(self.timing);
+            self.tell_all(|| Retime(self.timing));
         }
     }
 }

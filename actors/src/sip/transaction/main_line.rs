@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use super::branch::{CancelBranch, EndBranch, Settle, SipBranch};
 use super::home::{Entry, Hold, Home};
 use super::legs::{Asked, RelayWay, Relaying};
-use crate::metrics::ActorKind;
+use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
 use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
 use crate::sip::script::kemi::Vars;
@@ -108,6 +108,11 @@ pub(in crate::sip) struct ReplyWith {
 #[rtype(result = "()")]
 pub(in crate::sip) struct Release;
 
+/// Its chain ends.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Finish;
+
 /// A branch says something.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -168,6 +173,8 @@ pub struct SipTransaction {
     /// Header lines for CANCELs, from the caller's.
     reasons: Vec<Bytes>,
     timer: Option<(Instant, Key)>,
+    /// How it ended, once it has.
+    end: Option<SipClosed>,
     _living: Living,
 }
 
@@ -212,6 +219,7 @@ impl SipTransaction {
         let tag = Tag::new(&generation.env.own, &draft.message);
         let actors = home.worker.board.metrics.actors().clone();
         let living = home.shared.live();
+        home.metrics.transactions.opened(draft.message.method(), kind);
         let mut asked = Asked::Now(Ok(()));
         let build = |ctx: &mut Context<Self>| {
             let _ = entry.main.set(ctx.address());
@@ -234,6 +242,7 @@ impl SipTransaction {
                 held: SmallVec::new(),
                 reasons: Vec::new(),
                 timer: None,
+                end: None,
                 _living: living,
             };
             transaction.lines = std::mem::take(&mut transaction.request.reply_lines);
@@ -299,8 +308,21 @@ impl SipTransaction {
     }
 
     fn replied(&mut self, code: u16, bytes: Bytes, local: bool) {
-        self.machine.replied(code, bytes, local, timers::now());
+        let now = timers::now();
+        self.machine.replied(code, bytes, local, now);
         self.entry.status.set(self.machine.status());
+        if code >= 200 {
+            if code < 300 && self.entry.kind == Kind::Invite && self.end.is_none() {
+                let after = now.saturating_duration_since(self.entry.began);
+                self.home.metrics.transactions.set_up(after);
+            }
+            self.end.get_or_insert(match code {
+                _ if self.machine.is_cancelled() => SipClosed::Cancelled,
+                _ if local => SipClosed::Local,
+                ..300 => SipClosed::Answered,
+                _ => SipClosed::Failed,
+            });
+        }
         let ended = match code {
             300.. => Ended::Failure,
             200.. if local => Ended::Success(self.tag.0.into()),
@@ -320,7 +342,19 @@ impl SipTransaction {
 
     /// The script does not want a branch any more (`t_cancel_branches`).
     pub(super) fn cancel_by_script(&self, branch: u16) {
-        self.cancel_branch(branch, CancelWhy::Refused);
+        self.home.metrics.transactions.branch_cancelled(SipCancel::Script);
+        self.tell(branch, CancelBranch { reasons: Vec::new() });
+    }
+
+    fn tell<M>(&self, branch: u16, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: Handler<M>,
+    {
+        if let Some(Branch { address: Some(address), .. }) = self.branches.get(usize::from(branch))
+        {
+            address.do_send(message);
+        }
     }
 
     /// Does what the machine wants done.
@@ -328,7 +362,12 @@ impl SipTransaction {
         while let Some(what) = self.machine.poll() {
             match what {
                 Do::Relay { code, reply, .. } => self.relay_reply(code, &reply),
-                Do::Local { code, reason } => self.reply(code, reason.as_bytes(), None),
+                Do::Local { code, reason } => {
+                    if code == 408 {
+                        self.end.get_or_insert(SipClosed::Timeout);
+                    }
+                    self.reply(code, reason.as_bytes(), None);
+                }
                 Do::Challenge { code, replies } => self.challenge(code, &replies),
                 Do::Cancel { branch, why } => self.cancel_branch(branch, why),
                 Do::Settle => self.tell_all(|| Settle),
@@ -359,18 +398,16 @@ impl SipTransaction {
     }
 
     fn cancel_branch(&self, branch: u16, why: CancelWhy) {
+        self.home.metrics.transactions.branch_cancelled(why.into());
         let reasons = match why {
             CancelWhy::Answered => vec![Bytes::from_static(COMPLETED_ELSEWHERE)],
             CancelWhy::Refused => Vec::new(),
             CancelWhy::Caller => self.reasons.clone(),
         };
-        if let Some(Branch { address: Some(address), .. }) = self.branches.get(usize::from(branch))
-        {
-            address.do_send(CancelBranch { reasons });
-        }
+        self.tell(branch, CancelBranch { reasons });
     }
 
-    fn tell_all<M>(&self, message: impl Fn() -> M)
+    pub(super) fn tell_all<M>(&self, message: impl Fn() -> M)
     where
         M: actix::Message<Result = ()> + Send + 'static,
         SipBranch: Handler<M>,
@@ -422,6 +459,8 @@ impl Drop for SipTransaction {
         if let Some(id) = self.entry.id.get() {
             self.home.table.borrow_mut().remove(*id);
         }
+        let end = self.end.unwrap_or(SipClosed::Released);
+        self.home.metrics.transactions.closed(self.entry.kind, end, self.branches.len());
     }
 }
 
@@ -456,6 +495,7 @@ impl ActorFuture<SipTransaction> for Turn {
             transaction.timer = None;
             while let Some(bytes) = transaction.machine.due(now) {
                 transaction.send_up(bytes);
+                transaction.home.metrics.transactions.sent_again(SipAgain::Reply);
             }
             transaction.act(ctx);
         }
@@ -491,6 +531,7 @@ impl Handler<Again> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, _: Again, _: &mut Self::Context) {
+        self.home.metrics.transactions.copy();
         if let Some(bytes) = self.machine.again() {
             self.send_up(bytes);
         }
@@ -502,6 +543,7 @@ impl Handler<Acked> for SipTransaction {
 
     fn handle(&mut self, _: Acked, ctx: &mut Self::Context) {
         self.machine.ack(timers::now());
+        self.home.metrics.transactions.ack(SipAck::Absorbed);
         self.act(ctx);
     }
 }
@@ -534,6 +576,14 @@ impl Handler<Release> for SipTransaction {
     fn handle(&mut self, _: Release, ctx: &mut Self::Context) {
         self.machine.release(timers::now());
         self.act(ctx);
+    }
+}
+
+impl Handler<Finish> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Finish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

@@ -7,7 +7,7 @@ use actix::prelude::*;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::own::Received;
-use lineway_wire::sip::transaction::{Kind, Pass, Says};
+use lineway_wire::sip::transaction::{Pass, Says};
 
 use super::legs::Asked;
 use super::main_line::SipTransaction;
@@ -57,6 +57,7 @@ impl SipTransaction {
     /// What an invocation has decided, but for what its kind of route is about.
     fn over(&mut self, context: &mut Invocation, end: &End) {
         self.effects(context);
+        self.home.metrics.script.ran(context.tm.route.into(), context.ran);
         self.vars = context.vars.kept();
         self.retime(context.tm.timing);
         if let End::Failed(error) = end {

@@ -8,6 +8,7 @@ use lineway_wire::sip::message::{Header, Message, Method, Name, Uri};
 
 use super::var::held;
 use super::{Module, STR_INT, STR2_INT, sl};
+use crate::metrics::SipAuth;
 use crate::sip::script::Context;
 use crate::sip::script::function::{Answer, Args, Function, Given, Raised};
 use crate::sip::users::Proof;
@@ -26,10 +27,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     AUTH.int("consume_credentials", &[], |context, _| Ok(consume(context).into())),
     AUTH_DB.int("auth_check", STR2_INT, |context, args| {
         let realm = realm(context, args.str(0))?;
-        Ok(match check(context, &realm, args.int(2)) {
-            Ok(()) => Given::Int(1),
-            Err(refused) => Given::Int(refused as i64),
-        })
+        let checked = check(context, &realm, args.int(2));
+        if let Some(metrics) = context.env.shared.metrics() {
+            metrics.auth.checked(checked.map_or_else(Refused::word, |()| SipAuth::Passed));
+        }
+        Ok(Given::Int(checked.map_or_else(|refused| refused as i64, |()| 1)))
     }),
 ];
 
@@ -77,6 +79,20 @@ enum Refused {
     NoCredentials = -5,
     NonceReused = -6,
     OtherUser = -8,
+}
+
+impl Refused {
+    const fn word(self) -> SipAuth {
+        match self {
+            Self::Unreadable => SipAuth::Malformed,
+            Self::WrongPassword => SipAuth::BadPassword,
+            Self::UnknownUser => SipAuth::NoUser,
+            Self::StaleNonce => SipAuth::Stale,
+            Self::NoCredentials => SipAuth::NoCredentials,
+            Self::NonceReused => SipAuth::Reused,
+            Self::OtherUser => SipAuth::Mismatch,
+        }
+    }
 }
 
 /// The realm that is meant: the `realm` setting where none is named.
@@ -131,7 +147,11 @@ fn challenge(context: &mut Context, args: &Args<'_>, proxy: bool) -> Answer<'sta
     let sent = sl::reply(context, code, reason);
     // Another reply of the script is no challenge.
     context.draft.reply_lines.truncate(own);
-    Ok(sent?.into())
+    let sent = sent?;
+    if let Some(metrics) = context.env.shared.metrics().filter(|_| sent > 0) {
+        metrics.auth.challenged();
+    }
+    Ok(sent.into())
 }
 
 /// Checks the credentials of the request for a realm.
