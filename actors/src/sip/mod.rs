@@ -7,6 +7,7 @@
 
 pub mod back;
 pub mod htable;
+pub mod location;
 pub mod permissions;
 pub mod pike;
 pub mod ring;

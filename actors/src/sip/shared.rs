@@ -9,6 +9,7 @@ use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::textops::Patterns;
 
 use super::htable::Tables;
+use super::location::Locations;
 use super::pike::Pike;
 use crate::settings::SipRouterSettings;
 
@@ -19,6 +20,8 @@ pub struct SipShared {
     pub tables: Tables,
     /// `KSR.pike`.
     pub pike: Pike,
+    /// `KSR.registrar`: by default in memory.
+    pub locations: Arc<Locations>,
 }
 
 /// What the functions of a script reach on one worker.

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use super::location::Locations;
 use super::ring::{RingLimits, Rings};
 use super::shared::SipShared;
 use super::transport::Connections;
@@ -26,20 +27,21 @@ pub struct SipSite {
 }
 
 impl SipSite {
-    /// What so many workers share; `None` where these are not the metrics of a `SipListener` and of
+    /// What so many workers share, with these bindings; `None` where these are not the metrics of a `SipListener` and of
     /// a `SipRouter`.
     pub fn new(
         workers: u16,
         settings: &SipListenerSettings,
         listener: &Arc<NodeMetrics>,
         router: &NodeMetrics,
+        locations: Arc<Locations>,
     ) -> Option<Arc<Self>> {
         let random = RandomState::new();
         let first = random.hash_one(0) as u32;
         Some(Arc::new(Self {
             rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
-            shared: Arc::default(),
+            shared: Arc::new(SipShared { locations, ..SipShared::default() }),
             listener_metrics: Arc::clone(listener),
             transport_metrics: Arc::clone(listener.sip_listener()?),
             router_metrics: Arc::clone(router.sip_router()?),

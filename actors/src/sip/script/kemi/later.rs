@@ -10,16 +10,13 @@ use crate::sip::script::function::{Function, Given};
 const AUTH: Module = Module("auth");
 const AUTH_DB: Module = Module("auth_db");
 const DISPATCHER: Module = Module("dispatcher");
-const REGISTRAR: Module = Module("registrar");
 const TM: Module = Module("tm");
 const TMX: Module = Module("tmx");
-const NATHELPER: Module = Module("nathelper");
 const RTPENGINE: Module = Module("rtpengine");
 const RTPPROXY: Module = Module("rtpproxy");
 
 const AUTHENTICATION: &str = "authentication";
 const DISPATCHING: &str = "a dispatcher";
-const REGISTRATIONS: &str = "a registrar";
 const TRANSACTIONS: &str = "transactions";
 
 /// These functions.
@@ -33,10 +30,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     DISPATCHER.missing("ds_mark_dst", &[], DISPATCHING),
     DISPATCHER.missing("ds_next_dst", &[], DISPATCHING),
     DISPATCHER.missing("ds_select_dst", INT2, DISPATCHING),
-    REGISTRAR.missing("lookup", STR, REGISTRATIONS),
-    REGISTRAR.missing("registered", STR, REGISTRATIONS),
-    REGISTRAR.missing("save", STR_INT, REGISTRATIONS),
-    REGISTRAR.missing("unregister", STR2, REGISTRATIONS),
     TM.missing("t_any_replied", &[], TRANSACTIONS),
     TM.missing("t_any_timeout", &[], TRANSACTIONS),
     TM.missing("t_branch_replied", &[], TRANSACTIONS),
@@ -74,7 +67,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     TMX.missing("t_is_reply_route", &[], TRANSACTIONS),
     TMX.missing("t_is_request_route", &[], TRANSACTIONS),
     TMX.missing("t_precheck_trans", &[], TRANSACTIONS),
-    NATHELPER.missing("fix_nated_register", &[], REGISTRATIONS),
     RTPENGINE.int("rtpengine_manage", STR, |_, _| Ok(no_rtpengine())),
     RTPENGINE.int("rtpengine_manage0", &[], |_, _| Ok(no_rtpengine())),
     RTPENGINE.int("rtpengine_offer", STR, |_, _| Ok(no_rtpengine())),

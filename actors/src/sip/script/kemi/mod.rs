@@ -10,6 +10,7 @@ mod edit;
 mod kx;
 mod later;
 mod pv;
+mod registrar;
 mod routing;
 mod sl;
 mod store;
@@ -30,6 +31,7 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
         routing::FUNCTIONS,
         sl::FUNCTIONS,
         store::FUNCTIONS,
+        registrar::FUNCTIONS,
         later::FUNCTIONS,
     ];
     lists.into_iter().flatten()
