@@ -211,11 +211,13 @@ pub enum DeadlineKind {
     Tester,
     /// The choice of a fisher's candidate (C04).
     Selection,
+    /// The final reply of a SIP branch: `fr_timer`, `fr_inv_timer`, the lifetime.
+    FinalReply,
 }
 
 impl DeadlineKind {
     /// Every kind, in the order of the metrics.
-    pub const ALL: [Self; 3] = [Self::Connect, Self::Tester, Self::Selection];
+    pub const ALL: [Self; 4] = [Self::Connect, Self::Tester, Self::Selection, Self::FinalReply];
 
     /// The word used as metric label and log field.
     pub const fn as_str(self) -> &'static str {
@@ -223,6 +225,7 @@ impl DeadlineKind {
             Self::Connect => "connect",
             Self::Tester => "tester",
             Self::Selection => "selection",
+            Self::FinalReply => "final-reply",
         }
     }
 }

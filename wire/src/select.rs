@@ -36,10 +36,10 @@ pub enum Event<C, E> {
 /// ```text
 ///   start, fail        start refused; fail
 ///    ┌───┐                 ┌───┐
-///    ▼   │                 ▼   │
-///   ┌──────┐  no_more   ┌────────┐ the last one failed, win, expire, cancel ┌──────────┐
-///   │ Open │───────────▶│ Sealed │─────────────────────────────────────────▶│ Settling │
-///   └──────┘            └────────┘                                          └──────────┘
+///    ▼   │    no_more      ▼   │
+///   ┌──────┐───────────▶┌────────┐ the last one failed, win, expire, cancel ┌──────────┐
+///   │ Open │   reopen   │ Sealed │─────────────────────────────────────────▶│ Settling │
+///   └──────┘◀───────────└────────┘                                          └──────────┘
 ///      │        win, expire, cancel                            ▲                 │ poll: Lost for each
 ///      └───────────────────────────────────────────────────────┘                 │ loser, then Settled
 ///                                                                                ▼
@@ -110,6 +110,13 @@ impl<C, E: Ord> Selection<C, E> {
             self.state = State::Sealed;
             self.error.get_or_insert(error);
             self.settle_if_all_failed();
+        }
+    }
+
+    /// Takes [`Selection::no_more`] back while candidates run: more come after all.
+    pub fn reopen(&mut self) {
+        if matches!(self.state, State::Sealed) {
+            self.state = State::Open;
         }
     }
 

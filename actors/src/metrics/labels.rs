@@ -47,6 +47,10 @@ closed_set! {
         SipTransport = "sip-transport",
         /// What runs the script of a `SipRouter` on one worker.
         SipRouter = "sip-router",
+        /// A SIP transaction: a main line.
+        SipTransaction = "sip-transaction",
+        /// A branch of one: a child line.
+        SipBranch = "sip-branch",
         /// What a worker has once: its reports, its clock, its name resolver.
         Worker = "worker",
         /// The supervisor.
@@ -67,7 +71,10 @@ impl ActorKind {
 impl ActorKind {
     /// True for the actors of SIP.
     pub(super) const fn is_of_sip(self) -> bool {
-        matches!(self, Self::SipTransport | Self::SipRouter)
+        matches!(
+            self,
+            Self::SipTransport | Self::SipRouter | Self::SipTransaction | Self::SipBranch
+        )
     }
 
     /// True for the actors of message sockets.

@@ -32,7 +32,11 @@ pub use labels::{
 pub use mux::{ParentMetrics, ParentNow};
 pub use node::NodeMetrics;
 pub use sip::{
-    SipClass, SipConnectionEnd, SipDrop, SipListenerMetrics, SipMethod, SipRouterMetrics, SipTotals,
+    SipAck, SipAgain, SipAuth, SipAuthMetrics, SipBranchEnd, SipCancel, SipCancelFound, SipClass,
+    SipClosed, SipConnectionEnd, SipDispatcherMetrics, SipDrop, SipKind, SipListenerMetrics,
+    SipLookup, SipMethod, SipProbe, SipRefused, SipRegistrarMetrics, SipRegistration, SipRoute,
+    SipRouterMetrics, SipScriptMetrics, SipTargetState, SipTimeout, SipTotals,
+    SipTransactionMetrics,
 };
 pub use socket::{SocketNow, Watched};
 pub use supervisor::SupervisorMetrics;

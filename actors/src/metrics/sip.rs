@@ -6,6 +6,22 @@ use lineway_wire::sip::message::{Malformed, Method};
 use lineway_wire::sip::own::Transport;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
+mod stateful;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use stateful::{
+    SipAuthMetrics, SipDispatcherMetrics, SipRegistrarMetrics, SipScriptMetrics,
+    SipTransactionMetrics,
+};
+pub use words::{
+    SipAck, SipAgain, SipAuth, SipBranchEnd, SipCancel, SipCancelFound, SipClosed, SipKind,
+    SipLookup, SipProbe, SipRefused, SipRegistration, SipRoute, SipTargetState, SipTimeout,
+};
+
+use stateful::StatefulFamilies;
+
 use super::{node_counter, node_gauge};
 use crate::sip::back::SendError;
 use crate::sip::script::ScriptFault;
@@ -235,6 +251,16 @@ pub struct SipRouterMetrics {
     pub suspended: IntGauge,
     /// Messages that wait behind one of their call.
     pub waiting: IntGauge,
+    /// What is counted of transactions.
+    pub transactions: SipTransactionMetrics,
+    /// What is counted of the script's invocations.
+    pub script: SipScriptMetrics,
+    /// What is counted of the registrar.
+    pub registrar: SipRegistrarMetrics,
+    /// What is counted of the dispatcher.
+    pub dispatcher: SipDispatcherMetrics,
+    /// What is counted of authentication.
+    pub auth: SipAuthMetrics,
 }
 
 impl SipRouterMetrics {
@@ -377,6 +403,7 @@ pub(super) struct SipFamilies {
     unresolved: IntCounterVec,
     suspended: IntGaugeVec,
     waiting: IntGaugeVec,
+    stateful: StatefulFamilies,
 }
 
 impl SipFamilies {
@@ -468,6 +495,7 @@ impl SipFamilies {
                 "lineway_sip_waiting_messages",
                 "Messages that wait behind an earlier one of their call.",
             ),
+            stateful: StatefulFamilies::new(registry),
         }
     }
 
@@ -510,6 +538,11 @@ impl SipFamilies {
                     unresolved: one(&self.unresolved),
                     suspended: self.suspended.with_label_values(&[node]),
                     waiting: self.waiting.with_label_values(&[node]),
+                    transactions: self.stateful.transactions(node),
+                    script: self.stateful.script(node),
+                    registrar: self.stateful.registrar(node),
+                    dispatcher: self.stateful.dispatcher(node),
+                    auth: self.stateful.auth(node),
                 }))
             }
         }
@@ -542,5 +575,6 @@ impl SipFamilies {
         for family in [&self.open, &self.suspended, &self.waiting] {
             let _ = family.remove_label_values(&[node]);
         }
+        self.stateful.remove(node);
     }
 }

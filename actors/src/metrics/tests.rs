@@ -323,6 +323,8 @@ fn the_series_of_a_forgotten_node_go_away() {
         "MuxServer",
         "DealerSocket",
         "RouterSocket",
+        "SipListener",
+        "SipRouter",
     ] {
         let node = metrics.node(&name, type_name);
         assert!(Arc::ptr_eq(&node, &metrics.node(&name, type_name)));

@@ -8,6 +8,7 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use lineway_wire::sip::own::{SocketId, Transport};
@@ -18,15 +19,19 @@ use crate::net::ListenOptions;
 use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
 use crate::registry::SipView;
 use crate::settings::{
-    NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
+    Location, NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
     SocketSettings,
 };
+use crate::sip::location::{LocationError, Locations};
 use crate::sip::router::{Refusal, RouterStart, SipHandle};
 use crate::sip::site::SipSite;
 use crate::worker::{Board, HostSip, WorkerHandle};
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 4096;
+
+/// How long the end waits for bindings to be written.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// A chain as the plan has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +55,11 @@ impl Spec {
             }
             _ => None,
         }
+    }
+
+    /// Where the router keeps its bindings.
+    fn location(&self) -> Option<&Location> {
+        self.settings().map(|(_, router)| &router.stateful.location)
     }
 
     /// The addresses of the listener with the keys of their sockets. What the system chooses is
@@ -103,8 +113,8 @@ impl Held {
 
 /// What changes of a chain.
 enum Change {
-    /// It is built, on these sockets.
-    Anew(Vec<Rc<Held>>),
+    /// It is built, on these sockets, with these bindings.
+    Anew(Vec<Rc<Held>>, Arc<Locations>),
     /// Its router gets other settings, which every worker has made ready for.
     Router,
 }
@@ -126,10 +136,16 @@ struct Running {
     spec: Spec,
     held: Vec<Rc<Held>>,
     handles: Vec<SipHandle>,
+    locations: Arc<Locations>,
     _health: NodeHealth,
 }
 
 impl Running {
+    /// Where its bindings are kept.
+    fn location(&self) -> Option<&Location> {
+        self.spec.location()
+    }
+
     async fn retire(self) {
         join_all(self.handles.iter().map(SipHandle::retire)).await;
     }
@@ -184,6 +200,7 @@ impl Sip {
             let same_way = |running: &&Running| {
                 running.spec.listener == spec.listener
                     && running.handles.len() == self.workers.len()
+                    && running.location() == spec.location()
             };
             if let Some(running) = before.filter(same_way)
                 && let Some((_, settings)) = spec.settings()
@@ -209,7 +226,16 @@ impl Sip {
                     }),
                 }
             }
-            prepared.chains.push((spec.clone(), Change::Anew(all_held)));
+            match locations(before, spec).await {
+                Ok(locations) => {
+                    prepared.chains.push((spec.clone(), Change::Anew(all_held, locations)));
+                }
+                Err(error) => errors.push(StartError {
+                    node: Arc::clone(&spec.router.name),
+                    setting: "location",
+                    cause: error.into(),
+                }),
+            }
         }
         if errors.is_empty() {
             return Ok(prepared);
@@ -272,7 +298,7 @@ impl Sip {
         let specs = specs(plan);
         let anew = |name: &Arc<str>| {
             let is = |(spec, change): &(Spec, Change)| {
-                spec.listener.name == *name && matches!(change, Change::Anew(_))
+                spec.listener.name == *name && matches!(change, Change::Anew(..))
             };
             prepared.chains.iter().any(is)
         };
@@ -285,7 +311,7 @@ impl Sip {
         }
         for (spec, change) in prepared.chains {
             match change {
-                Change::Anew(held) => self.start(spec, held).await,
+                Change::Anew(held, locations) => self.start(spec, held, locations).await,
                 Change::Router => {
                     if let Some(running) = self.running.get_mut(&spec.listener.name) {
                         running.adopt(true).await;
@@ -296,13 +322,16 @@ impl Sip {
         }
     }
 
-    async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>) {
+    async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>, locations: Arc<Locations>) {
         let Some((listener, router)) = spec.settings() else { return };
         let metrics =
             |node: &NodePlan| self.board.metrics.node(&node.name, node.settings.type_name());
         let (carried, routed) = (metrics(&spec.listener), metrics(&spec.router));
         let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
-        let Some(site) = SipSite::new(workers, listener, &carried, &routed) else { return };
+        let bindings = Arc::clone(&locations);
+        let Some(site) = SipSite::new(workers, listener, &carried, &routed, bindings) else {
+            return;
+        };
         let addresses: Vec<_> = held.iter().map(|held| held.address.address).collect();
         // The router says on each worker whether its script runs.
         let health = self.board.health.sole(&spec.listener.name);
@@ -354,14 +383,35 @@ impl Sip {
             routed: Arc::clone(&site.router_metrics),
         });
         let name = Arc::clone(&spec.listener.name);
-        self.running.insert(name, Running { spec, held, handles, _health: health });
+        self.running.insert(name, Running { spec, held, handles, locations, _health: health });
     }
 
-    /// Receives nothing from here on; what was decided is sent.
+    /// Receives nothing from here on; what was decided is sent, and bindings are written.
     pub(super) async fn stop(&mut self) {
-        let ending = std::mem::take(&mut self.running).into_values();
-        join_all(ending.map(Running::retire)).await;
+        let ending: Vec<_> = std::mem::take(&mut self.running).into_values().collect();
+        let bindings: Vec<_> =
+            ending.iter().map(|running| Arc::clone(&running.locations)).collect();
+        join_all(ending.into_iter().map(Running::retire)).await;
+        let flush = move || bindings.iter().all(|locations| locations.flush(FLUSH));
+        if !matches!(tokio::task::spawn_blocking(flush).await, Ok(true)) {
+            tracing::error!("the last bindings are not written");
+        }
     }
+}
+
+/// The bindings of a chain that is built: those that it has if it keeps them at the same place, else
+/// those that are there. A file is read beside everything else.
+async fn locations(
+    before: Option<&Running>,
+    spec: &Spec,
+) -> Result<Arc<Locations>, LocationError> {
+    let Some(location) = spec.location() else { return Ok(Arc::default()) };
+    if let Some(running) = before.filter(|running| running.location() == Some(location)) {
+        return Ok(Arc::clone(&running.locations));
+    }
+    let location = location.clone();
+    let opened = tokio::task::spawn_blocking(move || Locations::open(&location)).await;
+    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 type Copies = (Vec<(SocketId, UdpSocket)>, Vec<(SocketId, TcpListener)>);

@@ -15,4 +15,5 @@ pub mod router;
 pub mod script;
 pub mod shared;
 pub mod site;
+pub mod transaction;
 pub mod transport;

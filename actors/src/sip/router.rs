@@ -2,10 +2,11 @@
 //! runs the script and sends what that decided.
 
 mod calls;
-mod core;
-mod sending;
+pub(in crate::sip) mod core;
+pub(in crate::sip) mod sending;
 #[cfg(test)]
 mod tests;
+mod tm;
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -29,6 +30,7 @@ use super::ring::{Arrival, Ring};
 use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
 use super::site::SipSite;
+use super::transaction::Home;
 use super::transport::{Fault, TransportStart, Transports};
 use crate::health::NodeHealth;
 use crate::metrics::ActorKind;
@@ -104,6 +106,8 @@ struct Belongings {
     limits: Limits,
     site: Arc<SipSite>,
     transports: Rc<Transports>,
+    /// The transactions of this worker.
+    home: Rc<Home>,
     settings: RefCell<Arc<SipRouterSettings>>,
     /// What answers a stream that can not be read any further; shared with the connections.
     env: Rc<RefCell<Option<Rc<ScriptEnv>>>>,
@@ -223,7 +227,14 @@ impl SipRouter {
                 fault,
             },
         )?;
+        let home = Rc::new(Home::new(
+            Rc::clone(worker),
+            Arc::clone(&start.router),
+            Arc::clone(&start.site.router_metrics),
+            Arc::clone(&start.site.shared),
+        ));
         let belongings = Rc::new(Belongings {
+            home,
             health: worker.board.health.node(&start.router, worker.index, 0),
             worker: Rc::clone(worker),
             node: start.router,
@@ -252,7 +263,7 @@ impl SipRouter {
         let router = Self {
             belongings: Rc::clone(belongings),
             scripts: vec![Rc::downgrade(&generation.script)],
-            core: Core::new(generation, belongings.limits, Arc::clone(&belongings.node)),
+            core: Core::new(generation, belongings.limits, Rc::clone(&belongings.home)),
             jobs: FuturesUnordered::new(),
             batch: Vec::with_capacity(BATCH),
             prepared: None,
@@ -293,6 +304,7 @@ impl SipRouter {
                 self.core.done(done, now);
                 self.jobs.extend(self.core.begun());
             }
+            self.core.go_on_with_freed(now, cx);
             if self.belongings.ring.poll_take(&mut self.batch, BATCH, cx).is_ready() {
                 idle = false;
                 let bytes = self.batch.iter().map(|arrival| arrival.bytes.len()).sum();

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
@@ -22,6 +24,36 @@ pub struct SipShared {
     pub pike: Pike,
     /// `KSR.registrar`: by default in memory.
     pub locations: Arc<Locations>,
+    /// Transactions that live.
+    transactions: AtomicU32,
+}
+
+impl SipShared {
+    /// With these bindings.
+    pub fn with(locations: Arc<Locations>) -> Self {
+        Self { locations, ..Self::default() }
+    }
+
+    /// Transactions that live on all workers (`max-transactions`).
+    pub fn transactions(&self) -> u32 {
+        self.transactions.load(Relaxed)
+    }
+
+    /// A transaction lives until what is given is dropped.
+    pub(in crate::sip) fn live(self: &Arc<Self>) -> Living {
+        self.transactions.fetch_add(1, Relaxed);
+        Living(Arc::clone(self))
+    }
+}
+
+/// A transaction that lives.
+#[derive(Debug)]
+pub(in crate::sip) struct Living(Arc<SipShared>);
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.transactions.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What the functions of a script reach on one worker.

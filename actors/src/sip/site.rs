@@ -27,8 +27,8 @@ pub struct SipSite {
 }
 
 impl SipSite {
-    /// What so many workers share, with these bindings; `None` where these are not the metrics of a `SipListener` and of
-    /// a `SipRouter`.
+    /// What so many workers share, with these bindings; `None` where these are not the metrics of
+    /// a `SipListener` and of a `SipRouter`.
     pub fn new(
         workers: u16,
         settings: &SipListenerSettings,
@@ -41,7 +41,7 @@ impl SipSite {
         Some(Arc::new(Self {
             rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
-            shared: Arc::new(SipShared { locations, ..SipShared::default() }),
+            shared: Arc::new(SipShared::with(locations)),
             listener_metrics: Arc::clone(listener),
             transport_metrics: Arc::clone(listener.sip_listener()?),
             router_metrics: Arc::clone(router.sip_router()?),

@@ -8,7 +8,7 @@ mod reporter;
 pub mod timers;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
+use crate::sip::transaction::SipBranch;
 use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
@@ -88,6 +89,8 @@ pub struct Worker {
     /// By number, so that lines are told things in the same order in every run.
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     lessees: Lessees,
+    /// The branches of SIP transactions: what the supervisor says of their deadlines goes there.
+    branches: RefCell<HashMap<u64, Addr<SipBranch>>>,
     numbers: Cell<u64>,
     drains: Cell<bool>,
     /// `drain-timeout-ms`, for a parent that an operator drains.
@@ -143,6 +146,7 @@ impl Worker {
             names: RefCell::new(names),
             lines: RefCell::default(),
             lessees: Lessees::default(),
+            branches: RefCell::default(),
             numbers: Cell::new(0),
             drains: Cell::new(false),
             drain_timeout: Cell::new(Duration::from_secs(10)),
@@ -346,7 +350,8 @@ impl Worker {
         self.drains.get()
     }
 
-    fn next_id(&self) -> LineId {
+    /// The number of a line that is about to be made.
+    pub(crate) fn next_id(&self) -> LineId {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
         LineId { worker: self.index, number }
@@ -435,8 +440,21 @@ impl Worker {
     /// Passes an expired deadline on to its line.
     pub fn expired(&self, expired: Expired) {
         if let Some(line) = self.lines.borrow().get(&expired.id.number) {
-            line.addr.tell(expired);
+            return line.addr.tell(expired);
         }
+        if let Some(branch) = self.branches.borrow().get(&expired.id.number) {
+            branch.do_send(expired);
+        }
+    }
+
+    /// Enters a branch of a SIP transaction, which watches deadlines under this number.
+    pub(crate) fn enter_branch(&self, id: LineId, branch: Addr<SipBranch>) {
+        self.branches.borrow_mut().insert(id.number, branch);
+    }
+
+    /// Such a branch is gone.
+    pub(crate) fn branch_gone(&self, id: LineId) {
+        self.branches.borrow_mut().remove(&id.number);
     }
 
     /// Enters a mux parent: its leases of cids go to this recipient, until its line is gone (M08).
@@ -468,6 +486,9 @@ impl Worker {
         });
         for line in lines.values() {
             line.addr.tell(WatchAgain);
+        }
+        for branch in self.branches.borrow().values() {
+            branch.do_send(WatchAgain);
         }
     }
 }

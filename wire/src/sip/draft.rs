@@ -83,6 +83,8 @@ pub struct Draft {
     pub rr_lines: Option<(LumpId, bool)>,
     /// Max-Forwards was added.
     pub maxfwd_added: bool,
+    /// The mark by which a loop is known: it goes into the own Via (RFC 5393).
+    pub loop_mark: Option<u64>,
     /// What went wrong last.
     pub failure: Option<Failure>,
 }
@@ -114,6 +116,7 @@ impl Draft {
             record_routed: false,
             rr_lines: None,
             maxfwd_added: false,
+            loop_mark: None,
             failure: None,
         }
     }

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use smallvec::SmallVec;
 
 use super::branch;
+use super::breadth;
 use super::draft::Draft;
 use super::lumps::{Ends, Patch, content_length};
 use super::message::Name;
@@ -65,6 +66,12 @@ fn own_via(draft: &Draft, sending: &Socket, index: u32) -> Scratch {
     if let Some(connection) = draft.received.connection {
         line.put(b";i=");
         line.put(&branch::reversed_hex(connection.0));
+    }
+    if let Some(mark) = draft.loop_mark {
+        line.put(b";");
+        line.put(breadth::LOOP_PARAM);
+        line.put(b"=");
+        line.put(&breadth::text(mark));
     }
     line.put(b"\r\n");
     line

@@ -3,8 +3,10 @@
 //! `R5` is the fifth of the observable rules of SIP forwarding.
 
 pub mod branch;
+pub mod breadth;
 pub mod digest;
 pub mod draft;
+mod fork;
 pub mod forward;
 pub mod hop;
 #[cfg(test)]
@@ -23,5 +25,6 @@ pub mod sanity;
 pub mod siputils;
 pub mod sl;
 pub mod stream;
+pub mod strict;
 pub mod textops;
 pub mod transaction;

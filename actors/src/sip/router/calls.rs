@@ -61,6 +61,11 @@ impl Calls {
         self.busy.len()
     }
 
+    /// Whether messages of this call have to wait.
+    pub(super) fn is_held(&self, call: CallKey) -> bool {
+        self.busy.contains_key(&call)
+    }
+
     /// Lets a message wait behind its call. Gives it back where the call does not wait, and nothing
     /// where there is no room: `Ok(false)`.
     pub(super) fn wait(&mut self, call: CallKey, arrival: Arrival) -> Result<bool, Arrival> {

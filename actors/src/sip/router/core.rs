@@ -1,9 +1,9 @@
 //! What a worker does with the messages of its calls: parse, run the script, send what it decided.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::task::Context as TaskContext;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -17,24 +17,19 @@ use lineway_wire::sip::stream::{StreamError, StreamFault};
 
 use super::calls::{CallKey, Calls, hash};
 use super::sending::{Outcome, ReplyOutcome, Sending};
-use crate::metrics::{SipDrop, SipRouterMetrics};
+use super::tm::{Answer, relayed};
+use crate::metrics::{SipDrop, SipRoute, SipRouterMetrics};
 use crate::sip::back::Way;
 use crate::sip::ring::Arrival;
-use crate::sip::script::{Context, Effect, End, Route, Script, ScriptError, Step, Suspended, Want};
+use crate::sip::script::{Context, Effect, End, Route, Script, Step, Suspended, Want};
 use crate::sip::shared::ScriptEnv;
-use crate::sip::transport::Sent;
+use crate::sip::transaction::{Hold, Home};
 
 /// Invocations that may wait for the network on one worker.
 const MOST_SUSPENDED: usize = 4096;
 
-/// Places of script errors that are remembered.
-const MOST_TOLD: usize = 256;
-
-/// How often the script error of one place is logged at most.
-const TELL_EVERY: Duration = Duration::from_secs(1);
-
 /// What a request gets that would wait when too many do.
-const OVERLOADED: Failure = Failure { code: 503, reason: "Service Unavailable" };
+pub(super) const OVERLOADED: Failure = Failure { code: 503, reason: "Service Unavailable" };
 
 /// What takes time.
 pub(super) type Job = LocalBoxFuture<'static, Done>;
@@ -49,6 +44,8 @@ pub(super) struct Done {
 enum Then {
     /// An invocation, with the result of what it waited for.
     Resume(Kind, Box<Suspended>, Result<(), Failure>),
+    /// The same for `t_relay()`.
+    Relayed(Kind, Box<Suspended>, Result<(), Failure>),
     /// Nothing.
     Nothing,
 }
@@ -61,37 +58,30 @@ enum Kind {
 }
 
 /// One generation of a router: its script, with what it works on and what it sends by.
-pub(super) struct Generation {
-    pub(super) script: Rc<Script>,
-    pub(super) env: Rc<ScriptEnv>,
-    pub(super) sending: Rc<Sending>,
+pub(in crate::sip) struct Generation {
+    pub(in crate::sip) script: Rc<Script>,
+    pub(in crate::sip) env: Rc<ScriptEnv>,
+    pub(in crate::sip) sending: Rc<Sending>,
 }
 
 /// What handles the messages of one worker.
 pub(super) struct Core {
     pub(super) generation: Rc<Generation>,
     limits: Limits,
-    metrics: Arc<SipRouterMetrics>,
-    node: Arc<str>,
-    calls: Calls,
+    pub(super) metrics: Arc<SipRouterMetrics>,
+    pub(super) calls: Calls,
     begun: Vec<Job>,
-    /// The script errors that were logged, by their place.
-    told: HashMap<(Arc<str>, u32), Told>,
-}
-
-/// A script error that was logged.
-struct Told {
-    /// When last.
-    at: Option<Instant>,
-    /// How often it came since, and was not.
-    untold: u64,
+    /// The transactions of this worker.
+    pub(super) home: Rc<Home>,
+    /// Calls that are free again.
+    freed: Vec<CallKey>,
 }
 
 impl Core {
-    pub(super) fn new(generation: Rc<Generation>, limits: Limits, node: Arc<str>) -> Self {
+    pub(super) fn new(generation: Rc<Generation>, limits: Limits, home: Rc<Home>) -> Self {
         let metrics = Arc::clone(&generation.sending.metrics);
         let (calls, begun) = (Calls::default(), Vec::new());
-        Self { generation, limits, metrics, node, calls, begun, told: HashMap::new() }
+        Self { generation, limits, metrics, calls, begun, home, freed: Vec::new() }
     }
 
     /// Jobs that were begun since this was asked last.
@@ -105,6 +95,9 @@ impl Core {
             return self.handle(arrival, now);
         }
         let key = call_id_of(&arrival.bytes).map_or(0, hash);
+        if self.calls.is_held(key) {
+            self.look_ahead(&arrival);
+        }
         match self.calls.wait(key, arrival) {
             Err(arrival) => self.handle(arrival, now),
             Ok(true) => self.metrics.waiting.inc(),
@@ -151,8 +144,7 @@ impl Core {
             return self.metrics.dropped(SipDrop::BadLength);
         }
         if !self.generation.script.has(Route::Reply) {
-            let draft = Draft::new(message, received);
-            return self.forward_reply(&draft);
+            return self.pass_reply(Draft::new(message, received));
         }
         let kind = Kind::Reply(Box::new((message.clone(), received)));
         let context = self.context(Draft::new(message, received), now);
@@ -172,7 +164,23 @@ impl Core {
                 Step::Suspended(suspended, want) => (suspended, want),
             };
             let context = suspended.context();
-            self.take_effect(&mut context.effects);
+            self.take_effects(context);
+            if let Want::Tm(want) = want {
+                let result = match self.tm(want, context) {
+                    Answer::Now(result) => result,
+                    Answer::Later(asked) => {
+                        let call = hash(context.draft.message.call_id());
+                        self.metrics.suspended.inc();
+                        let suspended = Box::new(suspended);
+                        return self.begin(call, async move {
+                            let result = asked.await.unwrap_or(Err(NO_WAY));
+                            Done { call, then: Then::Relayed(kind, suspended, result) }
+                        });
+                    }
+                };
+                step = suspended.resume(result, now);
+                continue;
+            }
             let outcome = match &want {
                 Want::Forward { uri } => {
                     let sending = Rc::clone(&self.generation.sending);
@@ -197,7 +205,7 @@ impl Core {
                         })),
                     }
                 }
-                Want::Tm(_) => Outcome::Now(Err(NO_WAY)),
+                Want::Tm(_) => unreachable!("it was taken above"),
             };
             let result = match outcome {
                 Outcome::Now(result) => result,
@@ -223,61 +231,72 @@ impl Core {
 
     /// A job is over: its invocation goes on, then what waited behind it.
     pub(super) fn done(&mut self, done: Done, now: Instant) {
-        if let Then::Resume(kind, suspended, result) = done.then {
-            self.metrics.suspended.dec();
-            let step = resume(*suspended, result, now);
-            self.go_on(kind, step, now);
+        match done.then {
+            Then::Resume(kind, suspended, result) => {
+                self.metrics.suspended.dec();
+                let step = resume(*suspended, result, now);
+                self.go_on(kind, step, now);
+            }
+            Then::Relayed(kind, mut suspended, result) => {
+                self.metrics.suspended.dec();
+                let value = relayed(suspended.context(), result);
+                let step = suspended.resume(value, now);
+                self.go_on(kind, step, now);
+            }
+            Then::Nothing => {}
         }
-        self.calls.leave(done.call);
-        while let Some(arrival) = self.calls.next(done.call) {
+        self.left(done.call, now);
+    }
+
+    /// Something of a call is over: what waited behind it goes on.
+    fn left(&mut self, call: CallKey, now: Instant) {
+        self.calls.leave(call);
+        while let Some(arrival) = self.calls.next(call) {
             self.metrics.waiting.dec();
             self.handle(arrival, now);
         }
     }
 
+    /// Goes on with the calls whose messages the transactions are done with.
+    pub(super) fn go_on_with_freed(&mut self, now: Instant, cx: &mut TaskContext<'_>) {
+        let mut freed = std::mem::take(&mut self.freed);
+        self.home.holds.take(&mut freed, cx);
+        for call in freed.drain(..) {
+            self.left(call, now);
+        }
+        self.freed = freed;
+    }
+
+    /// Holds the call of a message that is handed to a transaction.
+    pub(super) fn hold(&mut self, message: &Message) -> Hold {
+        let call = hash(message.call_id());
+        self.calls.enter(call);
+        self.home.holds.hold(call)
+    }
+
     fn ended(&mut self, kind: Kind, mut context: Context, end: End, now: Instant) {
-        self.take_effect(&mut context.effects);
+        self.take_effects(&mut context);
+        let route = match &kind {
+            Kind::Request => SipRoute::Request,
+            Kind::Reply(_) => SipRoute::Reply,
+        };
+        self.metrics.script.ran(route, context.ran);
         if let End::Failed(error) = &end {
-            self.failed(error, &context.draft.message, now);
+            self.home.failed(error, &context.draft.message);
         }
         match (kind, end) {
-            (Kind::Request, End::Failed(_)) if !context.answered => {
-                self.answer(&context.draft, 500, b"Server Internal Error", now);
-            }
-            (Kind::Request, _) => {}
+            (Kind::Request, end) => self.request_over(&context, &end, now),
             (Kind::Reply(_), End::Dropped) => self.metrics.dropped(SipDrop::Script),
             (Kind::Reply(_), End::Normal | End::Failed(_)) if context.forwarded => {}
-            (Kind::Reply(_), End::Normal) => self.forward_reply(&context.draft),
+            (Kind::Reply(_), End::Normal) => self.pass_reply(context.draft),
             (Kind::Reply(came), End::Failed(_)) => {
                 let (message, received) = *came;
-                self.forward_reply(&Draft::new(message, received));
+                self.pass_reply(Draft::new(message, received));
             }
         }
     }
 
-    /// Counts a script error, and logs it: for each place in the script one line a second, since
-    /// what fails for one request may fail for all.
-    fn failed(&mut self, error: &ScriptError, message: &Message, now: Instant) {
-        self.metrics.script_error(error.kind);
-        if self.told.len() >= MOST_TOLD {
-            self.told.clear();
-        }
-        let place = (Arc::clone(&error.file), error.line);
-        let told = self.told.entry(place).or_insert(Told { at: None, untold: 0 });
-        if told.at.is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
-            told.untold += 1;
-            return;
-        }
-        told.at = Some(now);
-        let untold = std::mem::take(&mut told.untold);
-        let method = String::from_utf8_lossy(message.method().as_bytes());
-        let call_id = String::from_utf8_lossy(message.call_id());
-        tracing::error!(
-            node = %self.node, %error, %method, ?call_id, untold, "the script failed"
-        );
-    }
-
-    fn forward_reply(&mut self, draft: &Draft) {
+    pub(super) fn forward_reply(&mut self, draft: &Draft) {
         match self.generation.sending.reply(draft) {
             ReplyOutcome::Now(Ok(())) => {}
             ReplyOutcome::Now(Err(ReplyDrop::NoVia)) => self.metrics.dropped(SipDrop::NoVia),
@@ -296,17 +315,19 @@ impl Core {
     }
 
     /// Sends what a step left.
-    fn take_effect(&mut self, effects: &mut Vec<Effect>) {
-        for effect in effects.drain(..) {
+    fn take_effects(&mut self, context: &mut Context) {
+        for effect in std::mem::take(&mut context.effects) {
             match effect {
                 Effect::Send { way, bytes, code } => self.send(&way, bytes, code),
-                Effect::Reply { .. } => {}
+                Effect::Reply { code, reason, lines } => {
+                    self.reply_with(context, code, reason, lines);
+                }
             }
         }
     }
 
     /// A reply to a request that was made here.
-    fn answer(&mut self, draft: &Draft, code: u16, reason: &[u8], now: Instant) {
+    pub(super) fn answer(&mut self, draft: &Draft, code: u16, reason: &[u8], now: Instant) {
         let env = Rc::clone(&self.generation.env);
         let mut out = Vec::with_capacity(512);
         let back = env.sl.borrow_mut().reply(draft, code, reason, now, &mut out);
@@ -315,26 +336,14 @@ impl Core {
         }
     }
 
-    fn send(&mut self, way: &Way, bytes: Bytes, code: u16) {
-        match self.generation.sending.transports.send(way, bytes) {
-            Sent::Done => self.metrics.reply_sent(code),
-            Sent::Failed(error) => self.metrics.send_error(error),
-            Sent::Later(sent) => {
-                // Nothing of its call hangs on it.
-                let metrics = Arc::clone(&self.metrics);
-                tokio::task::spawn_local(async move {
-                    match sent.await {
-                        Ok(()) => metrics.reply_sent(code),
-                        Err(error) => metrics.send_error(error),
-                    }
-                });
-            }
-        }
+    fn send(&self, way: &Way, bytes: Bytes, code: u16) {
+        let sent = move |metrics: &SipRouterMetrics| metrics.reply_sent(code);
+        self.home.send(&self.generation.sending.transports, way, bytes, sent);
     }
 }
 
 /// A reply that has no way back.
-const NO_WAY: Failure = Failure { code: 500, reason: "Server Internal Error" };
+pub(super) const NO_WAY: Failure = Failure { code: 500, reason: "Server Internal Error" };
 
 fn resume(mut suspended: Suspended, result: Result<(), Failure>, now: Instant) -> Step {
     let value = match result {

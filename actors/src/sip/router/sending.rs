@@ -1,5 +1,6 @@
 //! How a message leaves: its next hop, the addresses of that, the socket, and what came of it.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -23,20 +24,56 @@ use crate::sip::transport::{Sent, Transports};
 use crate::worker::Worker;
 
 /// What a next hop that can not be reached is answered with (R154).
-const UNREACHABLE: Failure =
+pub(in crate::sip) const UNREACHABLE: Failure =
     Failure { code: 477, reason: "Unfortunately error on sending to next hop occurred" };
 
 /// What came of sending a request on.
-pub(super) enum Outcome {
+pub(in crate::sip) enum Outcome<T> {
     /// It left, or failed.
-    Now(Result<(), Failure>),
+    Now(Result<T, Failure>),
     /// It takes time.
-    Later(LocalBoxFuture<'static, Result<(), Failure>>),
+    Later(LocalBoxFuture<'static, Result<T, Failure>>),
 }
 
-impl Outcome {
+/// A request that has left.
+#[derive(Debug)]
+pub(in crate::sip) struct Left {
+    /// The way that it took.
+    pub(in crate::sip) way: Way,
+    /// What left.
+    pub(in crate::sip) bytes: Bytes,
+}
+
+/// A request on its way out.
+#[derive(Clone)]
+pub(in crate::sip) struct Going {
+    /// It.
+    pub(in crate::sip) draft: Draft,
+    /// Where to, if neither to `$du` nor to the Request-URI.
+    pub(in crate::sip) explicit: Option<Bytes>,
+    /// The index of its branch.
+    pub(in crate::sip) index: u32,
+    /// Set when the caller does not want it any more: what was not sent is not.
+    pub(in crate::sip) cancelled: Option<Rc<Cell<bool>>>,
+}
+
+impl Going {
+    /// A request that goes on without state.
+    pub(in crate::sip) const fn stateless(draft: Draft, explicit: Option<Bytes>) -> Self {
+        Self { draft, explicit, index: 0, cancelled: None }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.as_ref().is_some_and(|cancelled| cancelled.get())
+    }
+}
+
+/// What a request that was cancelled before it left fails with.
+pub(in crate::sip) const CANCELLED: Failure = Failure { code: 487, reason: "Request canceled" };
+
+impl<T> Outcome<T> {
     /// What comes of it, however long that takes.
-    async fn wait(self) -> Result<(), Failure> {
+    pub(in crate::sip) async fn wait(self) -> Result<T, Failure> {
         match self {
             Self::Now(result) => result,
             Self::Later(sent) => sent.await,
@@ -45,7 +82,7 @@ impl Outcome {
 }
 
 /// What came of sending a reply on.
-pub(super) enum ReplyOutcome {
+pub(in crate::sip) enum ReplyOutcome {
     /// It left, or failed; failures are counted.
     Now(Result<(), ReplyDrop>),
     /// It takes time.
@@ -53,47 +90,102 @@ pub(super) enum ReplyOutcome {
 }
 
 /// The ways out of one worker's router.
-pub(super) struct Sending {
-    pub(super) worker: Rc<Worker>,
-    pub(super) own: Rc<Own>,
-    pub(super) transports: Rc<Transports>,
-    pub(super) metrics: Arc<SipRouterMetrics>,
-    pub(super) settings: Arc<SipRouterSettings>,
+pub(in crate::sip) struct Sending {
+    pub(in crate::sip) worker: Rc<Worker>,
+    pub(in crate::sip) own: Rc<Own>,
+    pub(in crate::sip) transports: Rc<Transports>,
+    pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
+    pub(in crate::sip) settings: Arc<SipRouterSettings>,
     /// What the own sockets can send to.
-    pub(super) locating: LocateOptions,
+    pub(in crate::sip) locating: LocateOptions,
 }
 
 impl Sending {
     /// Sends a request on without state (contract 1.2, 1.3).
-    pub(super) fn request(self: &Rc<Self>, draft: &Draft, explicit: Option<&[u8]>) -> Outcome {
-        let found = hop::next_hop(draft, explicit).and_then(|hop| {
-            // An address needs no choice.
-            let named = matches!(hop.host, HopHost::Name(_));
-            Locate::new(hop, self.locating, if named { seed(draft) } else { 0 })
-        });
+    pub(super) fn request(self: &Rc<Self>, draft: &Draft, explicit: Option<&[u8]>) -> Outcome<()> {
+        let found = self.locate(draft, explicit);
+        let failover = self.settings.dns_failover;
+        // Most go to one address: nothing is copied for it.
+        if let Ok((_, Progress::Found(to))) = &found
+            && let [first, more @ ..] = &to[..]
+            && (more.is_empty() || !failover)
+        {
+            return match self.try_one(draft, 0, *first).0 {
+                Sent::Done => {
+                    self.forwarded(draft);
+                    Outcome::Now(Ok(()))
+                }
+                Sent::Failed(error) => {
+                    self.metrics.send_error(error);
+                    Outcome::Now(Err(UNREACHABLE))
+                }
+                Sent::Later(sent) => {
+                    let (this, draft) = (Rc::clone(self), draft.clone());
+                    Outcome::Later(Box::pin(async move {
+                        match sent.await {
+                            Ok(()) => this.forwarded(&draft),
+                            Err(error) => {
+                                this.metrics.send_error(error);
+                                return Err(UNREACHABLE);
+                            }
+                        }
+                        Ok(())
+                    }))
+                }
+            };
+        }
+        let going = Going::stateless(draft.clone(), explicit.map(Bytes::copy_from_slice));
+        match self.go(going, found) {
+            Outcome::Now(left) => Outcome::Now(left.map(drop)),
+            Outcome::Later(left) => Outcome::Later(Box::pin(async move { left.await.map(drop) })),
+        }
+    }
+
+    /// Sends the request of a branch.
+    pub(in crate::sip) fn branch(self: &Rc<Self>, going: Going) -> Outcome<Left> {
+        let found = self.locate(&going.draft, going.explicit.as_deref());
+        self.go(going, found)
+    }
+
+    fn locate(
+        &self,
+        draft: &Draft,
+        explicit: Option<&[u8]>,
+    ) -> Result<(Locate, Progress), Failure> {
+        let hop = hop::next_hop(draft, explicit)?;
+        // An address needs no choice.
+        let named = matches!(hop.host, HopHost::Name(_));
+        Locate::new(hop, self.locating, if named { seed(draft) } else { 0 })
+    }
+
+    fn go(
+        self: &Rc<Self>,
+        going: Going,
+        found: Result<(Locate, Progress), Failure>,
+    ) -> Outcome<Left> {
         match found {
             Err(failure) => {
                 self.metrics.unresolved.inc();
                 Outcome::Now(Err(failure))
             }
-            Ok((_, Progress::Found(destinations))) => self.try_each(draft, destinations.into()),
-            Ok((locate, progress)) => Outcome::Later(
-                Rc::clone(self).search(draft.clone(), locate, progress).boxed_local(),
-            ),
+            Ok((_, Progress::Found(destinations))) => self.try_each(going, destinations.into()),
+            Ok((locate, progress)) => {
+                Outcome::Later(Rc::clone(self).search(going, locate, progress).boxed_local())
+            }
         }
     }
 
     /// Looks for addresses, and tries them as they are found.
     async fn search(
         self: Rc<Self>,
-        draft: Draft,
+        going: Going,
         mut locate: Locate,
         mut progress: Progress,
-    ) -> Result<(), Failure> {
+    ) -> Result<Left, Failure> {
         loop {
             let destinations = self.found(&mut locate, progress).await?;
-            match self.try_each(&draft, destinations.into()).wait().await {
-                Err(failure) if self.settings.dns_failover => {
+            match self.try_each(going.clone(), destinations.into()).wait().await {
+                Err(failure) if self.settings.dns_failover && !going.is_cancelled() => {
                     progress = locate.more().map_err(|_| failure)?;
                 }
                 result => return result,
@@ -103,28 +195,31 @@ impl Sending {
 
     /// Tries addresses in turn until the request has left by one; without `dns-failover` only the
     /// first.
-    fn try_each(self: &Rc<Self>, draft: &Draft, mut to: VecDeque<Destination>) -> Outcome {
+    fn try_each(self: &Rc<Self>, going: Going, mut to: VecDeque<Destination>) -> Outcome<Left> {
         if !self.settings.dns_failover {
             to.truncate(1);
         }
         while let Some(destination) = to.pop_front() {
-            match self.try_one(draft, destination) {
-                Sent::Done => {
-                    self.forwarded(draft);
-                    return Outcome::Now(Ok(()));
+            if going.is_cancelled() {
+                return Outcome::Now(Err(CANCELLED));
+            }
+            match self.try_one(&going.draft, going.index, destination) {
+                (Sent::Done, left) => {
+                    self.forwarded(&going.draft);
+                    return Outcome::Now(left.ok_or(UNREACHABLE));
                 }
-                Sent::Failed(error) => self.metrics.send_error(error),
-                Sent::Later(sent) => {
-                    let (this, draft) = (Rc::clone(self), draft.clone());
+                (Sent::Failed(error), _) => self.metrics.send_error(error),
+                (Sent::Later(sent), left) => {
+                    let this = Rc::clone(self);
                     return Outcome::Later(Box::pin(async move {
                         match sent.await {
                             Ok(()) => {
-                                this.forwarded(&draft);
-                                return Ok(());
+                                this.forwarded(&going.draft);
+                                return left.ok_or(UNREACHABLE);
                             }
                             Err(error) => this.metrics.send_error(error),
                         }
-                        this.try_each(&draft, to).wait().await
+                        this.try_each(going, to).wait().await
                     }));
                 }
             }
@@ -132,11 +227,16 @@ impl Sending {
         Outcome::Now(Err(UNREACHABLE))
     }
 
-    fn try_one(self: &Rc<Self>, draft: &Draft, to: Destination) -> Sent {
-        let Some(socket) = self.socket(draft, to.transport, to.address.ip()) else {
-            return Sent::Failed(SendError::NoSocket);
+    fn try_one(
+        self: &Rc<Self>,
+        draft: &Draft,
+        index: u32,
+        to: Destination,
+    ) -> (Sent, Option<Left>) {
+        let Some(mut socket) = self.socket(draft, to.transport, to.address.ip()) else {
+            return (Sent::Failed(SendError::NoSocket), None);
         };
-        let bytes = self.written(draft, socket);
+        let mut bytes = self.written(draft, socket, index);
         let mtu = self.settings.udp_mtu.get();
         if to.transport == Transport::Udp
             && mtu > 0
@@ -144,15 +244,16 @@ impl Sending {
             && let Some(stream) = self.socket(draft, Transport::Tcp, to.address.ip())
         {
             // RFC 3261 18.1.1: what is near the path's limit goes over a transport that cuts it.
-            let bytes = self.written(draft, stream);
-            return self.transports.send(&way(stream, to.address), bytes);
+            socket = stream;
+            bytes = self.written(draft, stream, index);
         }
-        self.transports.send(&way(socket, to.address), bytes)
+        let way = way(socket, to.address);
+        (self.transports.send(&way, bytes.clone()), Some(Left { way, bytes }))
     }
 
-    fn written(&self, draft: &Draft, socket: &Socket) -> Bytes {
-        let mut out = Vec::with_capacity(draft.message.bytes().len() + 512);
-        forward::request(draft, &self.own, socket, 0, &mut out);
+    fn written(&self, draft: &Draft, socket: &Socket, index: u32) -> Bytes {
+        let mut out = Vec::with_capacity(draft.message.bytes().len() + 256);
+        forward::request(draft, &self.own, socket, index, &mut out);
         out.into()
     }
 
@@ -192,7 +293,7 @@ impl Sending {
     }
 
     /// Sends a reply on without state (contract 1.6).
-    pub(super) fn reply(self: &Rc<Self>, draft: &Draft) -> ReplyOutcome {
+    pub(in crate::sip) fn reply(self: &Rc<Self>, draft: &Draft) -> ReplyOutcome {
         let hop = match reply::next_hop(draft) {
             Ok(hop) => hop,
             Err(why) => return ReplyOutcome::Now(Err(why)),

@@ -2,6 +2,8 @@
 
 mod kit;
 mod order;
+mod registrar;
 mod reload;
 mod replies;
 mod requests;
+mod transactions;

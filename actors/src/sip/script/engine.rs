@@ -177,9 +177,10 @@ impl Script {
         slot.used.set(used);
         slot.clock.begin(self.limits.time, used.time);
         let went = self.run(thread, what);
-        let context = slot.context.take().expect("a step leaves its context where it was");
+        let mut context = slot.context.take().expect("a step leaves its context where it was");
         let mut used = slot.used.get();
         used.time = slot.clock.end();
+        context.ran = used.time;
         match went {
             Went::Over(end) => Step::Ended(context, end),
             Went::Waits(thread, want) => {

@@ -154,6 +154,7 @@ impl Raised {
 /// The arguments of one call, of the kinds that its [`Function`] takes.
 pub struct Args<'a> {
     items: [Arg; MAX_ARGS],
+    lua: &'a Lua,
     /// The script's file, for logs.
     pub script: &'a Arc<str>,
 }
@@ -168,7 +169,7 @@ enum Arg {
 impl<'a> Args<'a> {
     /// Checks the values of a call against what the function takes.
     pub(super) fn read(
-        lua: &Lua,
+        lua: &'a Lua,
         takes: &[Kind],
         values: [Value; MAX_ARGS + 1],
         script: &'a Arc<str>,
@@ -184,7 +185,7 @@ impl<'a> Args<'a> {
                 }
             }
         }
-        Ok(Self { items, script })
+        Ok(Self { items, lua, script })
     }
 
     /// The string at this place.
@@ -207,6 +208,13 @@ impl<'a> Args<'a> {
             Arg::Int(value) => value,
             _ => unreachable!("argument {place} is no integer"),
         }
+    }
+
+    /// Whether the script has a function of this name, which is a global one.
+    pub fn is_function(&self, name: &str) -> bool {
+        let name = self.lua.create_string(name);
+        let value = name.and_then(|name| self.lua.globals().raw_get(name));
+        matches!(value, Ok(Value::Function(_)))
     }
 
     /// Bytes of all strings.

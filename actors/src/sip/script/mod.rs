@@ -18,7 +18,7 @@ pub mod tm;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lineway_wire::sip::draft::Draft;
@@ -120,6 +120,8 @@ pub struct Context {
     pub vars: kemi::Vars,
     /// What it knows of its transaction and decides about it.
     pub tm: Box<Tm>,
+    /// CPU time that it has run for, with the step that ended last.
+    pub ran: Duration,
 }
 
 impl Context {
@@ -135,6 +137,7 @@ impl Context {
             forwarded: false,
             vars: kemi::Vars::new(),
             tm: Box::default(),
+            ran: Duration::ZERO,
         }
     }
 }

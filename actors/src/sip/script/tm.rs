@@ -1,10 +1,11 @@
 //! What the functions of `KSR.tm` read and change: part of an invocation's context.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lineway_wire::sip::draft::{Failure, Target};
+use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::own::Transport;
 use lineway_wire::sip::transaction::{Timing, TransactionId};
 use smallvec::SmallVec;
@@ -116,8 +117,14 @@ pub struct Tm {
     pub reply_code: u16,
     /// The branch at hand timed out (`t_branch_timeout` in a branch failure route).
     pub branch_timed_out: bool,
+    /// The branch at hand had a provisional before its final (`t_branch_replied` in a branch
+    /// failure route).
+    pub branch_replied: bool,
     /// What a failure route is about.
     pub failed: Option<Box<Failed>>,
+    /// The other message of the transaction: in a reply route the request (`$T_req`), in failure
+    /// routes the reply that they are about, where one came (`$T_rpl`).
+    pub other: Option<Rc<Draft>>,
     /// `t_drop_replies`: which finals of earlier legs are forgotten: `a`, `l` or `n`.
     pub drop_replies: Option<char>,
     /// `t_load_contacts`: groups of targets of one q, the next one last (contract 2.13).
@@ -126,9 +133,24 @@ pub struct Tm {
     pub cancel_branches: Option<Branches>,
     /// What the last `t_relay` failed with: the answer at the end of the route (contract 2.14).
     pub owed: Option<Failure>,
-    /// The Request-URI and `$du` that have been made a branch already: `t_relay` in a failure route,
-    /// or behind `append_branch()`, makes a branch of the Request-URI only if one of both is another.
+    /// The Request-URI and `$du` that have been made a branch already: `t_relay` in a failure route
+    /// makes a branch of the Request-URI only if one of both is another. A script that sets one of
+    /// both clears it, whatever it sets: the target may be tried again.
     pub used: Option<(Bytes, Option<Bytes>)>,
+}
+
+impl RouteKind {
+    /// What a script error calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "the request route",
+            Self::Reply => "the reply route",
+            Self::Branch => "a branch route",
+            Self::BranchReply => "a reply route of a transaction",
+            Self::Failure => "a failure route",
+            Self::BranchFailure => "a branch failure route",
+        }
+    }
 }
 
 /// Which branches.
@@ -180,4 +202,16 @@ pub struct RelayTo {
     pub host: Bytes,
     /// Port; 0 = 5060 or what DNS says.
     pub port: u16,
+}
+
+impl RelayTo {
+    /// As a URI.
+    pub fn uri(&self) -> Bytes {
+        let host = String::from_utf8_lossy(&self.host);
+        let transport = self.transport.word();
+        Bytes::from(match self.port {
+            0 => format!("sip:{host};transport={transport}"),
+            port => format!("sip:{host}:{port};transport={transport}"),
+        })
+    }
 }

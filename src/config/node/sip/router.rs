@@ -33,17 +33,11 @@ const MOST_EXPIRES: i64 = u32::MAX as i64;
 
 /// What can be set and has no effect: its part of the program is not there.
 pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("min-expires", REGISTRAR),
-    ("max-expires", REGISTRAR),
-    ("max-contacts", REGISTRAR),
-    ("max-bindings", REGISTRAR),
-    ("location", REGISTRAR),
     ("dispatcher", DISPATCHER),
     ("dispatcher-ping-ms", DISPATCHER),
     ("users", AUTHENTICATION),
     ("realm", AUTHENTICATION),
 ];
-const REGISTRAR: &str = "it has no effect, the registrar comes later";
 const DISPATCHER: &str = "it has no effect, the dispatcher comes later";
 const AUTHENTICATION: &str = "it has no effect, authentication comes later";
 

@@ -5,6 +5,8 @@ use std::time::Instant;
 use super::{Kind, Options, Timing};
 
 mod repeat;
+#[cfg(test)]
+mod tests;
 
 use repeat::{Repeat, after};
 
@@ -106,7 +108,7 @@ enum Cancel {
 ///
 /// Beside that runs its CANCEL. It is owed by an INVITE without a final reply that nobody waits
 /// for any more: it was cancelled, its transaction is settled, or it was ended here. It leaves once
-/// the branch has spoken.
+/// the branch has spoken, and is repeated until it has its own final reply (R58).
 #[derive(Clone, Debug)]
 pub struct Client {
     kind: Kind,
@@ -168,9 +170,6 @@ impl Client {
             _ if self.answered => {}
             Kind::Invite if self.is_unwanted() => {
                 self.request = None;
-                if matches!(self.cancel, Cancel::Waits) && self.deadline.is_some() {
-                    self.wait(now);
-                }
                 heard.cancel = self.send_cancel(now);
             }
             Kind::Other if self.is_over() => {}
@@ -200,9 +199,6 @@ impl Client {
         let is_first = !std::mem::replace(&mut self.answered, true);
         let before = self.ended;
         self.stop();
-        if let Cancel::Sent { again, .. } = &mut self.cancel {
-            *again = None;
-        }
         if is_success || before.is_none() {
             self.ended = Some(code);
         }

@@ -7,6 +7,9 @@ use crate::sip::message::{Message, Name};
 use crate::sip::own::Own;
 use crate::sip::sl::{self, TAG_LEN, put};
 
+#[cfg(test)]
+mod tests;
+
 /// What the fixed part of a tag stands on beside the own address.
 const TAG_WORDS: &[u8] = b"Lineway transaction";
 

@@ -1,10 +1,12 @@
 //! The server side of a transaction and the choice between its branches (contract 2.5 to 2.11).
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::{Kind, Options, Timing};
+use crate::sip::fork::{Final, Fork, Keep, Outcome, Winner};
 
 /// What a transaction begins with.
 #[derive(Clone, Copy, Debug)]
@@ -102,109 +104,441 @@ pub enum Do<R> {
 /// One request with all of its branches.
 ///
 /// Branches come in legs: those that are added up to [`Transaction::seal`] run side by side; a
-/// failure route may add another leg.
+/// failure route may add another leg. What the caller has been told:
+///
+/// ```text
+///            a final is up                        ACK, fr                wt
+///   ┌──────┐ that wants an ACK ┌─────────────┐            ┌─────────┐        ┌──────┐
+///   │ Open │──────────────────▶│ Unconfirmed │───────────▶│ Waiting │───────▶│ Over │
+///   └──────┘                   └─────────────┘            └─────────┘        └──────┘
+///      │                        │ again at T1 doubling to T2   ▲ │ an INVITE's 2xx passes
+///      │ any other final, none  └──┘                           │ └──┘
+///      └───────────────────────────────────────────────────────┘
+/// ```
 #[derive(Debug)]
 pub struct Transaction<R> {
-    replies: Vec<R>,
+    kind: Kind,
+    reliable: bool,
+    cancelled: bool,
+    /// What goes up is settled.
+    decided: bool,
+    /// Its ACK ends here.
+    acked_here: bool,
+    /// The status that went up last; 0 for none.
+    status: u16,
+    options: Options,
+    timing: Timing,
+    born: Instant,
+    phase: Phase,
+    /// The reply that went up last.
+    last: Bytes,
+    fork: Fork<R>,
+    todo: VecDeque<Do<R>>,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// No final is up.
+    Open,
+    /// A final waits for its ACK, and is sent again.
+    Unconfirmed { next: Option<Instant>, interval: Duration, until: Instant },
+    /// Absorbs what comes late.
+    Waiting { until: Instant },
+    /// Done with.
+    Over,
+}
+
+/// The shortest interval of retransmission: a time of zero makes no endless work.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 impl<R> Transaction<R> {
-    /// A transaction that begins.
+    /// A transaction that begins. One that was cancelled before is answered at once.
     pub fn new(start: TransactionStart, now: Instant) -> Self {
-        todo!()
+        let TransactionStart { kind, reliable, timing, options, cancelled } = start;
+        let mut transaction = Self {
+            kind,
+            reliable,
+            cancelled: false,
+            decided: false,
+            acked_here: false,
+            status: 0,
+            options,
+            timing,
+            born: now,
+            phase: Phase::Open,
+            last: Bytes::new(),
+            fork: Fork::new(options.prefer_real_replies),
+            todo: VecDeque::new(),
+        };
+        if cancelled {
+            transaction.cancel(now);
+        }
+        transaction
     }
 
     // ---- branches ------------------------------------------------------------------------------
 
     /// The index that the next branch gets (R86, R97): it is taken by [`Transaction::add`].
     pub fn next_index(&self) -> u16 {
-        todo!()
+        self.fork.len()
     }
-    /// Adds a branch to the leg; `None` once it is cancelled (R95) or has its final.
+
+    /// Adds a branch to the leg, also to one that was sealed and runs; behind a leg that has failed
+    /// it begins another one. `None` once the transaction is cancelled (R95) or has its final, and
+    /// for a leg that a 6xx has ended.
     pub fn add(&mut self) -> Option<u16> {
-        todo!()
+        if self.cancelled || self.decided { None } else { self.fork.add() }
     }
+
     /// The leg has all of its branches. With none that could be sent nothing follows: the owner
     /// answers the error (contract 2.14).
     pub fn seal(&mut self) {
-        todo!()
+        if !self.decided && self.fork.outcome() == Outcome::Open {
+            self.fork.seal();
+            self.tell_failed();
+        }
     }
+
     /// How many branches of the leg were sent and are not over.
     pub fn open(&self) -> usize {
-        todo!()
+        self.fork.open()
     }
+
     /// A branch says something.
     pub fn hear(&mut self, branch: u16, says: Says<R>, now: Instant) {
-        todo!()
+        if matches!(self.phase, Phase::Over) {
+            return;
+        }
+        match says {
+            Says::Provisional(code, reply) => {
+                if !self.decided && self.fork.may_ring(branch) {
+                    self.todo.push_back(Do::Relay { branch, code, reply });
+                }
+            }
+            Says::Success(code, reply) => self.success(branch, code, reply, now),
+            Says::Failure(code, reply) => {
+                self.failure(branch, code, Some(reply), false);
+            }
+            Says::Timeout { .. } => self.failure(branch, self.made_here(), None, true),
+            Says::Gone => self.failure(branch, 487, None, false),
+            Says::Unsent => {
+                if self.fork.unsent(branch) {
+                    self.tell_failed();
+                }
+            }
+        }
     }
+
+    /// R46, R50, R64, R75, R84, R147: every 2xx to an INVITE, one to others.
+    fn success(&mut self, branch: u16, code: u16, reply: R, now: Instant) {
+        if self.kind == Kind::Other && (self.decided || !self.fork.is_open(branch)) {
+            return self.ended(branch);
+        }
+        if self.is_late(now) {
+            return self.release(now);
+        }
+        if branch >= self.fork.len() {
+            return;
+        }
+        self.todo.push_back(Do::Relay { branch, code, reply });
+        let todo = &mut self.todo;
+        self.fork.answer(branch, code, |branch| {
+            if self.kind == Kind::Invite {
+                todo.push_back(Do::Cancel { branch, why: CancelWhy::Answered });
+            }
+        });
+        self.decide(now);
+    }
+
+    fn failure(&mut self, branch: u16, code: u16, reply: Option<R>, timed_out: bool) {
+        if self.decided {
+            return self.ended(branch);
+        }
+        if !self.fork.fail(branch, Final { code, reply, timed_out }) {
+            return;
+        }
+        if matches!(code, 600..=699) && self.kind == Kind::Invite {
+            let todo = &mut self.todo;
+            self.fork.refuse(|lost| {
+                todo.push_back(Do::Cancel { branch: lost, why: CancelWhy::Refused });
+            });
+        }
+        self.tell_failed();
+    }
+
+    /// A final of no interest.
+    fn ended(&mut self, branch: u16) {
+        self.fork.unsent(branch);
+    }
+
+    /// The status of what is made here for want of a final (R38, R62, R83).
+    const fn made_here(&self) -> u16 {
+        if self.cancelled { 487 } else { 408 }
+    }
+
+    fn tell_failed(&mut self) {
+        if let Outcome::Failed(branch) = self.fork.outcome()
+            && !self.decided
+        {
+            let code = self.fork.code(branch).unwrap_or_default();
+            self.todo.push_back(Do::Failed { branch, code });
+        }
+    }
+
     /// The failure route did nothing: the winner goes up (R88, R91).
     pub fn decline(&mut self, now: Instant) {
-        todo!()
+        if self.decided {
+            return;
+        }
+        let up = match self.fork.take() {
+            None => return,
+            // Nobody waits for it, or nobody may hear of it (RFC 4320 4.2).
+            Some(Winner::Reply(_, 408, _) | Winner::Made(_)) if self.is_silent() => None,
+            Some(_) if self.is_late(now) => None,
+            Some(Winner::Made(_)) if self.cancelled => {
+                Some(Do::Local { code: 487, reason: "Request Terminated" })
+            }
+            Some(Winner::Made(487)) => Some(Do::Local { code: 487, reason: "Request Terminated" }),
+            Some(Winner::Made(code)) => Some(Do::Local { code, reason: "Request Timeout" }),
+            Some(Winner::Reply(_, 503, _)) if !self.options.relay_503 => {
+                Some(Do::Local { code: 500, reason: "Service Unavailable" })
+            }
+            Some(Winner::Reply(branch, code, reply)) => Some(Do::Relay { branch, code, reply }),
+            Some(Winner::Challenges(code, replies)) => Some(Do::Challenge { code, replies }),
+        };
+        self.todo.extend(up);
+        self.decide(now);
     }
+
+    /// No 408 for what is no INVITE (RFC 4320 4.2).
+    fn is_silent(&self) -> bool {
+        self.options.rfc4320 && self.kind == Kind::Other
+    }
+
+    /// The caller of what is no INVITE has given it up: finals are of no use (RFC 4320 4.2).
+    fn is_late(&self, now: Instant) -> bool {
+        self.is_silent() && now >= self.born + self.timing.t1 * 64
+    }
+
     /// What becomes of the finals of earlier legs once there is another (`t_drop_replies`): all are
-    /// forgotten (the default, R94), those of the last leg, or none.
+    /// forgotten (`a`, the default, R94), those of the last leg (`l`), or none (`n`). It holds for
+    /// the next leg.
     pub fn drop_replies(&mut self, which: char) {
-        todo!()
+        self.fork.keep(match which {
+            'n' => Keep::All,
+            'l' => Keep::AllButLast,
+            _ => Keep::Nothing,
+        });
     }
-    /// The status of each branch of the leg that has its final, in order, and whether it is one
-    /// that timed out (`t_grep_status`, `t_any_timeout`, `t_any_replied`).
+
+    /// The branches whose finals count in the choice, in order: index, status, and whether it is
+    /// one that timed out (`t_grep_status`, `t_any_timeout`, `t_any_replied`).
     pub fn finals(&self) -> impl Iterator<Item = (u16, u16, bool)> + '_ {
-        std::iter::empty()
+        self.fork.finals()
     }
 
     // ---- the caller's side ---------------------------------------------------------------------
 
     /// The request came once more: the bytes that are sent again, if any (R32, R33, R49).
     pub fn again(&mut self) -> Option<Bytes> {
-        todo!()
+        let is_accepted = self.kind == Kind::Invite && matches!(self.status, 200..=299);
+        let silent = self.status == 0
+            || matches!(self.phase, Phase::Over)
+            || (is_accepted && self.options.rfc6026);
+        (!silent).then(|| self.last.clone())
     }
+
     /// Its ACK came; whether it ends here (R42): not that of a 2xx which was relayed.
     pub fn ack(&mut self, now: Instant) -> bool {
-        todo!()
+        if let Phase::Unconfirmed { until, .. } = self.phase {
+            let wait = now + self.timing.wt;
+            // Timer L (RFC 6026 7.1).
+            let is_accepted = self.options.rfc6026 && matches!(self.status, 200..=299);
+            self.phase = Phase::Waiting { until: if is_accepted { wait.max(until) } else { wait } };
+        }
+        self.acked_here
     }
+
     /// The caller cancels. Whether there was something to cancel (the reason phrase of the 200).
+    /// Without effect on what is no INVITE (RFC 3261 9.2) or has its final (R61).
     pub fn cancel(&mut self, now: Instant) -> bool {
-        todo!()
+        if self.kind == Kind::Other || self.decided {
+            return false;
+        }
+        self.cancelled = true;
+        let todo = &mut self.todo;
+        self.fork.cancel(|branch| {
+            todo.push_back(Do::Cancel { branch, why: CancelWhy::Caller });
+        });
+        let open = self.fork.open() > 0;
+        // With finals there, the choice answers it.
+        if !open && self.fork.finals().next().is_none() {
+            self.todo.push_back(Do::Local { code: 487, reason: "Request canceled" });
+            self.decide(now);
+        }
+        open
     }
+
     /// Whether a reply of this status may still go up: one final, but any 2xx to an INVITE (R147, R148).
     pub fn may_reply(&self, code: u16) -> bool {
-        todo!()
+        let is_success = self.kind == Kind::Invite && matches!(code, 200..=299);
+        !matches!(self.phase, Phase::Over) && (!self.decided || is_success)
     }
+
     /// A reply has left towards the caller: these bytes. `local`: it was made here. A final that the script
-    /// made ends the transaction: branches that are open are cancelled.
+    /// made ends the transaction: branches that are open are cancelled, stored replies forgotten (R90).
     pub fn replied(&mut self, code: u16, bytes: Bytes, local: bool, now: Instant) {
-        todo!()
+        let is_success = matches!(code, 200..=299);
+        let stands = matches!(self.phase, Phase::Over)
+            || (self.status >= 200 && !(is_success && self.kind == Kind::Invite))
+            || (code < 200 && self.decided);
+        if stands {
+            return;
+        }
+        let is_copy = matches!(self.status, 200..=299);
+        self.status = code;
+        self.last = bytes;
+        if code < 200 {
+            return;
+        }
+        self.abandon(now);
+        if !is_copy {
+            self.phase = self.confirm(code, local, now);
+        }
     }
+
+    /// Where a final leads to.
+    fn confirm(&mut self, code: u16, local: bool, now: Instant) -> Phase {
+        let Timing { t1, fr, wt, .. } = self.timing;
+        let is_success = matches!(code, 200..=299);
+        // Timer L, and M below (RFC 6026 7.1, 7.2).
+        let accepted = (is_success && self.options.rfc6026).then_some(now + t1 * 64);
+        if self.kind == Kind::Other {
+            return Phase::Waiting { until: now + wt };
+        }
+        if is_success && !local {
+            // R47: its sender does that.
+            return Phase::Waiting { until: accepted.map_or(now + wt, |end| end.max(now + wt)) };
+        }
+        self.acked_here = true;
+        let interval = t1.max(SHORTEST);
+        // A 2xx is sent again whatever it travels by (13.3.1.4).
+        let next = (is_success || !self.reliable).then_some(now + interval);
+        Phase::Unconfirmed { next, interval, until: accepted.unwrap_or(now + fr) }
+    }
+
     /// The status that went up last; 0 when none did.
-    pub fn status(&self) -> u16 {
-        todo!()
+    pub const fn status(&self) -> u16 {
+        self.status
     }
+
     /// The caller has cancelled it (`t_is_canceled`).
-    pub fn is_cancelled(&self) -> bool {
-        todo!()
+    pub const fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
+
     /// The owner gives it up without a reply (`t_release`): it is over after the wait.
     pub fn release(&mut self, now: Instant) {
-        todo!()
+        self.abandon(now);
+    }
+
+    /// Nothing of the branches goes up: those that are open are cancelled.
+    fn abandon(&mut self, now: Instant) {
+        if self.decided {
+            return;
+        }
+        let todo = &mut self.todo;
+        self.fork.abandon(|branch| {
+            if self.kind == Kind::Invite {
+                todo.push_back(Do::Cancel { branch, why: CancelWhy::Refused });
+            }
+        });
+        self.decide(now);
+    }
+
+    /// What goes up is settled. Should it never get there, the wait runs from here.
+    fn decide(&mut self, now: Instant) {
+        if self.decided {
+            return;
+        }
+        self.decided = true;
+        self.phase = Phase::Waiting { until: now + self.timing.wt };
+        self.todo.retain(|todo| !matches!(todo, Do::Failed { .. }));
+        self.todo.push_back(Do::Settle);
     }
 
     // ---- time and what is to be done -----------------------------------------------------------
 
     /// Other times, from here on.
-    pub fn retime(&mut self, timing: Timing) {
-        todo!()
+    pub const fn retime(&mut self, timing: Timing) {
+        self.timing = timing;
     }
+
     /// The reply that is to be sent again at this time (R41), until there is nothing. Also ends the
-    /// wait for an ACK and the wait of what is done ([`Do::Over`]).
+    /// wait for an ACK and the wait of what is done ([`Do::Over`]), and what nobody has ended before
+    /// its lifetime is over.
     pub fn due(&mut self, now: Instant) -> Option<Bytes> {
-        todo!()
+        let end = self.end();
+        loop {
+            match &mut self.phase {
+                Phase::Open if now >= end => self.expire(now),
+                Phase::Unconfirmed { until, .. } if now >= *until => {
+                    self.phase = Phase::Waiting { until: *until + self.timing.wt };
+                }
+                Phase::Unconfirmed { next: Some(next), interval, .. } if now >= *next => {
+                    *interval = (*interval * 2).min(self.timing.t2).max(SHORTEST);
+                    *next = now + *interval;
+                    return Some(self.last.clone());
+                }
+                Phase::Waiting { until } if now >= *until => {
+                    self.phase = Phase::Over;
+                    self.todo.push_back(Do::Over);
+                }
+                _ => return None,
+            }
+        }
     }
+
+    /// Until when it may be without a final: its branches are over by their lifetime, what a script
+    /// does behind that has its own limits.
+    fn end(&self) -> Instant {
+        let life = match self.kind {
+            Kind::Invite => self.timing.max_inv,
+            Kind::Other => self.timing.max_noninv,
+        };
+        self.born + life + self.timing.fr
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.decline(now);
+        if self.decided {
+            return;
+        }
+        if !self.is_silent() {
+            let code = self.made_here();
+            let reason = if self.cancelled { "Request Terminated" } else { "Request Timeout" };
+            self.todo.push_back(Do::Local { code, reason });
+        }
+        self.abandon(now);
+    }
+
     /// When [`Transaction::due`] has something to do.
     pub fn wake(&self) -> Option<Instant> {
-        todo!()
+        match self.phase {
+            Phase::Open => Some(self.end()),
+            Phase::Unconfirmed { next, until, .. } => {
+                Some(next.map_or(until, |next| next.min(until)))
+            }
+            Phase::Waiting { until } => Some(until),
+            Phase::Over => None,
+        }
     }
+
     /// What is to be done, in order, until there is nothing.
     pub fn poll(&mut self) -> Option<Do<R>> {
-        todo!()
+        self.todo.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests;

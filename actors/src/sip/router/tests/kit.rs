@@ -9,8 +9,9 @@ use tokio::net::UdpSocket;
 use tokio::task::LocalSet;
 
 use crate::dns::StaticNames;
-use crate::metrics::SipRouterMetrics;
+use crate::metrics::{ActorMetrics, SipRouterMetrics};
 use crate::settings::{SipAddress, SipListenerSettings, SipRouterSettings};
+use crate::sip::location::Locations;
 use crate::sip::router::{RouterStart, SipHandle, SipRouter};
 use crate::sip::script::Source;
 use crate::sip::site::SipSite;
@@ -26,7 +27,8 @@ pub(super) struct Site {
     pub(super) metrics: Arc<SipRouterMetrics>,
     pub(super) names: Rc<StaticNames>,
     pub(super) settings: SipRouterSettings,
-    _kit: Kit,
+    pub(super) locations: Arc<Locations>,
+    kit: Kit,
 }
 
 pub(super) fn source(text: &str) -> Source {
@@ -56,7 +58,9 @@ impl Site {
         let metrics = kit.board.metrics.clone();
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
-        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::default()).unwrap();
+        let locations = Arc::<Locations>::default();
+        let shared = Arc::clone(&locations);
+        let site = SipSite::new(1, &listener, &in_front, &behind, shared).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
         let handle = SipRouter::start(
@@ -73,12 +77,17 @@ impl Site {
         )
         .unwrap();
         let metrics = Arc::clone(behind.sip_router().unwrap());
-        Self { proxy, handle, metrics, names, settings, _kit: kit }
+        Self { proxy, handle, metrics, names, settings, kit: kit }
     }
 
     /// A phone that speaks with the proxy.
     pub(super) async fn phone(&self) -> Phone {
         Phone { socket: UdpSocket::bind("127.0.0.1:0").await.unwrap(), proxy: self.proxy }
+    }
+
+    /// The actors of the process.
+    pub(super) fn actors(&self) -> ActorMetrics {
+        self.kit.board.metrics.actors().clone()
     }
 
     /// What a metric says once it says it.

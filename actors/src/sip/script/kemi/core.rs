@@ -9,8 +9,9 @@ use lineway_wire::sip::own::{Own, Transport};
 use lineway_wire::sip::rewrite;
 
 use super::var::{self, Whose};
-use super::{INT, Module, STR};
+use super::{INT, Module, STR, only_in};
 use crate::sip::script::function::{Answer, Args, Function, Given, Gives, Run};
+use crate::sip::script::tm::RouteKind;
 use crate::sip::script::{Context, Want, fault};
 
 const KSR: Module = Module("");
@@ -104,6 +105,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(var::set_destination(context, args.str(0))?.into())
     }),
     KSR.bool("resetdsturi", &[], |context, _| {
+        context.tm.used = None;
         Ok(done(&mut context.draft, |draft| draft.dst_uri = None))
     }),
     KSR.bool("isdsturiset", &[], |context, _| Ok(context.draft.dst_uri.is_some().into())),
@@ -124,12 +126,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     KSR.bool("set_reply_no_connect", &[], |context, _| {
         Ok(done(&mut context.draft, |draft| draft.reply_no_connect = true))
     }),
-    KSR.waits("forward", &[], |context, _| Ok(forward(context, None))),
+    KSR.waits("forward", &[], |context, _| forward(context, None)),
     KSR.waits("forward_uri", STR, |context, args| {
         let uri = args.str(0);
         // An empty one is the place that it goes to anyway.
         let uri = (!uri.is_empty()).then(|| Bytes::copy_from_slice(uri));
-        Ok(forward(context, uri))
+        forward(context, uri)
     }),
     // It marks the message, as `KSR.x.drop` does, and the script goes on.
     KSR.row(
@@ -237,10 +239,11 @@ fn done(draft: &mut Draft, change: impl FnOnce(&mut Draft)) -> Given<'static> {
 }
 
 /// Sends a request on; a reply goes on by itself.
-fn forward(context: &Context, uri: Option<Bytes>) -> Given<'static> {
+fn forward(context: &Context, uri: Option<Bytes>) -> Answer<'static> {
+    only_in(context, &[RouteKind::Request, RouteKind::Reply])?;
     if context.draft.message.is_request() {
-        Given::Wait(Want::Forward { uri })
+        Ok(Given::Wait(Want::Forward { uri }))
     } else {
-        Given::Int(-1)
+        Ok(Given::Int(-1))
     }
 }

@@ -79,6 +79,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(textops::subst_hf(&mut context.draft, args.str(0), &expression, args.str(2)).into())
     }),
     TEXTOPSX.int("msg_apply_changes", &[], |context, _| {
+        // A transaction stands on the request as it was when it began (contract 3).
+        let is_late = context.tm.transaction.is_some() && context.draft.message.is_request();
+        if is_late {
+            return Ok(Given::Int(-1));
+        }
         Ok(textops::apply_changes(&mut context.draft, &Limits::default()).into())
     }),
 ];

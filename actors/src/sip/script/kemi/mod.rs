@@ -14,12 +14,14 @@ mod registrar;
 mod routing;
 mod sl;
 mod store;
+mod tm;
 mod var;
 
 pub use var::Vars;
 
 use super::Context;
 use super::function::{Answer, Args, Function, Gives, Kind, Raised, Run};
+use super::tm::RouteKind;
 
 /// Every function that a script can call.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
@@ -32,6 +34,7 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
         sl::FUNCTIONS,
         store::FUNCTIONS,
         registrar::FUNCTIONS,
+        tm::FUNCTIONS,
         later::FUNCTIONS,
     ];
     lists.into_iter().flatten()
@@ -93,6 +96,15 @@ impl Module {
 fn text<'a>(args: &'a Args<'_>, place: usize) -> Result<&'a str, Raised> {
     let not_text = |_| Raised::Error(format!("argument {} is not UTF-8", place + 1));
     std::str::from_utf8(args.str(place)).map_err(not_text)
+}
+
+/// Raises where a function does not work in the route that runs.
+fn only_in(context: &Context, routes: &[RouteKind]) -> Result<(), Raised> {
+    let route = context.tm.route;
+    if routes.contains(&route) {
+        return Ok(());
+    }
+    Err(Raised::Error(format!("it can not be called in {}", route.as_str())))
 }
 
 #[cfg(test)]

@@ -63,8 +63,15 @@ pub(super) enum Var<'a> {
     Format(&'a [u8]),
     /// One without arguments.
     Plain(Plain),
-    /// One that only a transaction has.
-    Transaction,
+    /// `$T_req(..)`, `$T_rpl(..)`: a variable of the transaction's other message.
+    Other(Side, &'a [u8]),
+}
+
+/// Which message of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Request,
+    Reply,
 }
 
 /// Whose URI.
@@ -141,6 +148,12 @@ pub(super) enum Plain {
     Time,
     ReturnCode,
     Dollar,
+    /// `$T_reply_code`.
+    ReplyCode,
+    /// `$T_reply_last`.
+    LastReply,
+    /// `$T_branch_idx`.
+    BranchIndex,
 }
 
 impl<'a> Name<'a> {
@@ -217,9 +230,16 @@ fn of_argument<'a>(name: &[u8], argument: &'a [u8]) -> Option<Var<'a>> {
             _ => return None,
         }),
         b"_s" => Var::Format(argument),
-        b"T_req" | b"T_rpl" | b"T_inv" => Var::Transaction,
+        b"T_req" => Var::Other(Side::Request, one_of_message(argument)?),
+        b"T_rpl" => Var::Other(Side::Reply, one_of_message(argument)?),
         _ => return None,
     })
+}
+
+/// A text that names a variable of a message, for another message than the one at hand.
+fn one_of_message(text: &[u8]) -> Option<&[u8]> {
+    let name = Name::parse(text)?;
+    (!matches!(name.var, Var::Other(..) | Var::Format(_))).then_some(text)
 }
 
 fn plain(name: &[u8]) -> Option<Var<'static>> {
@@ -255,7 +275,9 @@ fn plain(name: &[u8]) -> Option<Var<'static>> {
         b"bF" => Plain::BranchFlagsHex,
         b"TS" | b"Ts" => Plain::Time,
         b"rc" | b"retcode" => Plain::ReturnCode,
-        b"T_reply_code" | b"T_branch_idx" | b"T_reply_last" => return Some(Var::Transaction),
+        b"T_reply_code" => Plain::ReplyCode,
+        b"T_reply_last" => Plain::LastReply,
+        b"T_branch_idx" => Plain::BranchIndex,
         _ => return None,
     };
     Some(Var::Plain(plain))

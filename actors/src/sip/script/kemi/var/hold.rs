@@ -45,6 +45,15 @@ impl Vars {
         Self { script: Vec::new(), avps: Vec::new(), xavps: Vec::new(), held: 0 }
     }
 
+    /// What goes with a transaction to its routes: `$avp` and `$xavp`, not `$var`.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        let (avps, xavps) = (self.avps.clone(), self.xavps.clone());
+        let script = self.script.iter().map(|(name, value)| OVERHEAD + name.len() + value.size());
+        let held = self.held.saturating_sub(script.sum());
+        Self { script: Vec::new(), avps, xavps, held }
+    }
+
     fn hold(&mut self, bytes: usize) -> Result<(), Raised> {
         let held = self.held.saturating_add(bytes);
         if held > MOST {

@@ -11,10 +11,11 @@ use lineway_wire::sip::message::{
 };
 use lineway_wire::sip::own::{DEFAULT_PORT, Transport};
 
-use super::{BranchField, Index, Name, Part, Plain, Var, Whose};
+use super::{BranchField, Index, Name, Part, Plain, Side, Var, Whose};
 use crate::sip::htable::Datum;
 use crate::sip::script::Context;
 use crate::sip::script::function::{Given, Raised};
+use crate::sip::script::tm::{RouteKind, Tm};
 
 /// The most values that are joined or found by a place from the end.
 const MOST_VALUES: usize = 4096;
@@ -24,12 +25,20 @@ const LONGEST_TEXT: usize = 64 * 1024;
 /// The value of a variable; `Nil` where it has none.
 ///
 /// # Errors
-/// It is one of a transaction, or a name in it can not be read.
+/// A name in it can not be read.
 pub(in super::super) fn read<'c>(
     context: &'c Context,
     name: &Name<'_>,
 ) -> Result<Given<'c>, Raised> {
-    let draft = &context.draft;
+    read_of(context, &context.draft, name)
+}
+
+/// The value of a variable of one message of the invocation.
+fn read_of<'c>(
+    context: &'c Context,
+    draft: &'c Draft,
+    name: &Name<'_>,
+) -> Result<Given<'c>, Raised> {
     Ok(match name.var {
         Var::Uri(whose, part) => uri(draft, whose).and_then(|uri| part_of(uri, part)).into(),
         Var::Display(whose) => {
@@ -69,11 +78,16 @@ pub(in super::super) fn read<'c>(
             Cow::Borrowed(text) => Given::Owned(text.to_vec()),
             Cow::Owned(text) => Given::Owned(text),
         },
-        Var::Plain(plain) => read_plain(context, plain),
-        Var::Transaction => {
-            return Err(Raised::error(
-                "the variable needs transactions, which this version does not have",
-            ));
+        Var::Plain(plain) => read_plain(context, draft, plain),
+        Var::Other(side, text) => {
+            let wanted = |other: &&Draft| other.message.is_request() == (side == Side::Request);
+            match context.tm.other.as_deref().filter(wanted) {
+                Some(other) => {
+                    let name = Name::parse(text).ok_or_else(|| unknown(text))?;
+                    read_of(context, other, &name)?
+                }
+                None => Given::Nil,
+            }
         }
     })
 }
@@ -81,7 +95,7 @@ pub(in super::super) fn read<'c>(
 /// A text with the values of the variables in it; one without a value adds nothing.
 ///
 /// # Errors
-/// A `$` without a known name behind it, a variable of a transaction, or too long a text.
+/// A `$` without a known name behind it, or too long a text.
 pub(in super::super) fn expand<'t>(
     context: &Context,
     text: &'t [u8],
@@ -236,8 +250,8 @@ fn branch(draft: &Draft, field: BranchField, index: Index) -> Given<'_> {
     }
 }
 
-fn read_plain(context: &Context, plain: Plain) -> Given<'_> {
-    let (draft, message) = (&context.draft, &context.draft.message);
+fn read_plain<'c>(context: &'c Context, draft: &'c Draft, plain: Plain) -> Given<'c> {
+    let message = &draft.message;
     let received = &draft.received;
     let socket = context.env.own.socket(received.socket);
     match plain {
@@ -285,7 +299,20 @@ fn read_plain(context: &Context, plain: Plain) -> Given<'_> {
         // What a function gives is what Lua has of it; the code of the last route is that of none.
         Plain::ReturnCode => Given::Int(0),
         Plain::Dollar => Given::Str(b"$"),
+        Plain::ReplyCode => Given::Int(context.tm.reply_code.into()),
+        Plain::LastReply => Some(context.tm.reply_code)
+            .filter(|_| context.tm.route == RouteKind::BranchReply)
+            .map(i64::from)
+            .into(),
+        Plain::BranchIndex => Given::Int(branch_index(&context.tm)),
     }
+}
+
+/// The branch at hand; in a failure route how many branches there were so far, elsewhere 0.
+fn branch_index(tm: &Tm) -> i64 {
+    let finals = tm.failed.iter().flat_map(|failed| &failed.finals);
+    let so_far = || finals.map(|one| i64::from(one.branch) + 1).max();
+    tm.branch.map(i64::from).or_else(so_far).unwrap_or(0)
 }
 
 /// The value of the first header of a name, without folds.

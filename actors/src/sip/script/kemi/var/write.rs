@@ -89,7 +89,7 @@ pub(in super::super) fn unset(context: &mut Context, name: &Name<'_>) -> Result<
             let key = expand(context, key)?;
             return Ok(context.env.shared.tables.remove(table, &key));
         }
-        Var::Uri(Whose::Destination, Part::Whole) => context.draft.dst_uri = None,
+        Var::Uri(Whose::Destination, Part::Whole) => return set_destination(context, b""),
         Var::Uri(Whose::Request, Part::User) => {
             return set_part(context, rewrite::Part::User(None));
         }
@@ -171,6 +171,7 @@ pub(in super::super) fn set_request_uri(context: &mut Context, uri: &[u8]) -> Re
         return Ok(false);
     }
     held(&mut context.vars, uri.len())?;
+    context.tm.used = None;
     context.draft.uri = Some(Bytes::copy_from_slice(uri));
     Ok(true)
 }
@@ -203,6 +204,7 @@ pub(in super::super) fn set_part(
 /// The message would hold too much.
 pub(in super::super) fn set_destination(context: &mut Context, uri: &[u8]) -> Result<bool, Raised> {
     if uri.is_empty() {
+        context.tm.used = None;
         context.draft.dst_uri = None;
         return Ok(true);
     }
@@ -210,6 +212,7 @@ pub(in super::super) fn set_destination(context: &mut Context, uri: &[u8]) -> Re
         return Ok(false);
     }
     held(&mut context.vars, uri.len())?;
+    context.tm.used = None;
     context.draft.dst_uri = Some(Bytes::copy_from_slice(uri));
     Ok(true)
 }

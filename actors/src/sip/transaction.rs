@@ -1,0 +1,26 @@
+//! The actors of transactions: a [`SipTransaction`] for each request that is handled with state, a
+//! main line, and a [`SipBranch`] for each place that it was sent to, a child line.
+//!
+//! ```text
+//!   SipRouter ── Relay, Again, Acked, Cancelled ─► SipTransaction ── CancelBranch, Settle, End ─► SipBranch
+//!       │                                                      ◄────── BranchSays ───────────
+//!       └──────────────────────────── Replied ───────────────────────────────────────────────►
+//! ```
+//!
+//! What they decide stands in [`lineway_wire::sip::transaction`]. All of one call live on one worker;
+//! a message that was handed to one of them holds its call ([`Hold`]) until it is done, so that
+//! what comes behind it stays behind it (contract 2.16).
+
+mod branch;
+mod home;
+mod legs;
+mod main_line;
+mod routes;
+
+pub use branch::SipBranch;
+pub use main_line::SipTransaction;
+
+pub(super) use branch::Replied;
+pub(super) use home::{Entry, Hold, Home};
+pub(super) use legs::{Asked, RelayWay};
+pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

@@ -1,0 +1,439 @@
+//! The actor of a branch: it sends its request, again where that is needed, acknowledges failures,
+//! cancels, and tells its transaction what comes back.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Instant;
+
+use actix::fut::{ActorFuture, ActorFutureExt};
+use actix::prelude::*;
+use bytes::Bytes;
+use lineway_wire::sip::draft::{Draft, Failure};
+use lineway_wire::sip::message::{Limits, Message};
+use lineway_wire::sip::transaction::{
+    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel,
+};
+use lineway_wire::wheel::Key;
+
+use super::home::{Hold, Home};
+use super::main_line::{BranchSays, SipTransaction, Word};
+use crate::line::OWN_LIMIT;
+use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch, WatchAgain};
+use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
+use crate::registry::LineId;
+use crate::sip::router::sending::{Going, Left, Outcome, Sending};
+use crate::spawn;
+use crate::worker::timers;
+
+/// A reply came for a branch.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Replied {
+    /// It, as the reply route that every reply goes through has left it.
+    pub(in crate::sip) draft: Box<Draft>,
+    /// It answers the branch's CANCEL.
+    pub(in crate::sip) of_cancel: bool,
+    /// Its call waits until it is done.
+    pub(in crate::sip) hold: Hold,
+}
+
+/// The transaction does not want the branch any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct CancelBranch {
+    /// Whole header lines of Reason (R59, R65).
+    pub(super) reasons: Vec<Bytes>,
+}
+
+/// The transaction has its final.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Settle;
+
+/// The script has set other times.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Retime(pub(super) Timing);
+
+/// The transaction is gone.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct EndBranch;
+
+/// What a branch is made of.
+pub(super) struct BranchStart {
+    pub(super) home: Rc<Home>,
+    pub(super) sending: Rc<Sending>,
+    pub(super) main: Addr<SipTransaction>,
+    pub(super) index: u16,
+    pub(super) client: ClientStart,
+    pub(super) going: Going,
+}
+
+/// One place that a request was sent to.
+pub struct SipBranch {
+    home: Rc<Home>,
+    sending: Rc<Sending>,
+    main: Addr<SipTransaction>,
+    index: u16,
+    line: LineId,
+    start: ClientStart,
+    /// Once its request has left.
+    sent: Option<(Client, Left)>,
+    /// The CANCEL that it sends, or the header lines of it until it does.
+    cancel: Option<Bytes>,
+    reasons: Option<Vec<Bytes>>,
+    /// What the supervisor watches.
+    watched: Option<Instant>,
+    generation: u32,
+    timer: Option<(Instant, Key)>,
+    /// How it ended is counted.
+    counted: bool,
+}
+
+impl SipBranch {
+    /// Sends the request of a branch: its actor, unless it could not be sent, and what came of it,
+    /// unless it takes time and the branch says so later.
+    pub(super) fn start(start: BranchStart) -> (Option<Addr<Self>>, Option<Result<(), Failure>>) {
+        let BranchStart { home, sending, main, index, client, going } = start;
+        let (sent, later) = match sending.branch(going) {
+            Outcome::Now(Err(failure)) => return (None, Some(Err(failure))),
+            Outcome::Now(Ok(left)) => (Some(begun(client, left)), None),
+            Outcome::Later(later) => (None, Some(later)),
+        };
+        let result = later.is_none().then_some(Ok(()));
+        let line = home.worker.next_id();
+        home.metrics.transactions.branch_opened();
+        let actors = home.worker.board.metrics.actors().clone();
+        let (panicked, worker) = (main.clone(), Rc::clone(&home.worker));
+        let build = |ctx: &mut Context<Self>| {
+            home.worker.enter_branch(line, ctx.address());
+            let mut branch = Self {
+                home,
+                sending,
+                main,
+                index,
+                line,
+                start: client,
+                sent,
+                cancel: None,
+                reasons: None,
+                watched: None,
+                generation: 0,
+                timer: None,
+                counted: false,
+            };
+            if let Some(later) = later {
+                ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
+                    branch.left(left, ctx);
+                }));
+            }
+            branch.watch();
+            branch
+        };
+        let address = spawn::start(ActorKind::SipBranch, &actors, build, move |_| {
+            worker.branch_gone(line);
+            panicked.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
+        });
+        (Some(address), result)
+    }
+
+    /// What came of sending a request that took time.
+    fn left(&mut self, left: Result<Left, Failure>, ctx: &mut Context<Self>) {
+        let result = match left {
+            Ok(left) => {
+                self.sent = Some(begun(self.start, left));
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        };
+        let failed = result.is_err();
+        if failed {
+            self.count(SipBranchEnd::Unsent);
+        }
+        self.say(Word::Sent(result), None);
+        if failed {
+            return ctx.stop();
+        }
+        // It may have been cancelled on the way.
+        if self.reasons.is_some() {
+            self.cancel();
+        }
+        self.watch();
+    }
+
+    /// Counts how it ended, once.
+    fn count(&mut self, how: SipBranchEnd) {
+        if !std::mem::replace(&mut self.counted, true) {
+            self.home.metrics.transactions.branch_closed(how);
+        }
+    }
+
+    fn say(&self, word: Word, hold: Option<Hold>) {
+        self.main.do_send(BranchSays { branch: self.index, word, hold });
+    }
+
+    /// The request as it was sent.
+    fn request(left: &Left) -> Option<Message> {
+        let limits =
+            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+        Message::parse(left.bytes.clone(), &limits).ok()
+    }
+
+    fn send(&self, left: &Left, bytes: Bytes) {
+        self.home.send(&self.sending.transports, &left.way, bytes, |_| {});
+    }
+
+    /// Sends the CANCEL, the same bytes each time.
+    fn send_cancel(&mut self) {
+        let Some((_, left)) = &self.sent else { return };
+        if self.cancel.is_none() {
+            let reasons = self.reasons.take().unwrap_or_default();
+            self.cancel = Self::request(left).map(|request| cancel(&request, &reasons).into());
+        }
+        if let Some(bytes) = &self.cancel {
+            self.send(left, bytes.clone());
+        }
+    }
+
+    fn cancel(&mut self) {
+        let Some((client, _)) = &mut self.sent else { return };
+        match client.cancel(timers::now()) {
+            Cancelling::Now => self.send_cancel(),
+            Cancelling::Gone => self.say(Word::Gone, None),
+            Cancelling::Later | Cancelling::Nothing => {}
+        }
+    }
+
+    fn replied(&mut self, Replied { draft, of_cancel, hold }: Replied) {
+        let Some((client, _)) = &mut self.sent else { return };
+        let (code, now) = (draft.message.status(), timers::now());
+        if of_cancel {
+            return client.cancel_answered(code, now);
+        }
+        let heard = client.reply(code, now);
+        let cancelled = client.is_cancelled();
+        if heard.ack
+            && let Some((_, left)) = &self.sent
+            && let Some(request) = Self::request(left)
+        {
+            self.send(left, ack(&request, &draft.message).into());
+            self.home.metrics.transactions.ack(SipAck::Made);
+        }
+        match heard.pass {
+            Pass::Success => self.count(SipBranchEnd::Answered),
+            Pass::Failure if cancelled => self.count(SipBranchEnd::Cancelled),
+            Pass::Failure => self.count(SipBranchEnd::Failed),
+            Pass::Provisional | Pass::Nothing => {}
+        }
+        if heard.cancel {
+            self.send_cancel();
+        }
+        if heard.pass != Pass::Nothing {
+            self.say(Word::Reply(heard.pass, draft), Some(hold));
+        }
+    }
+
+    /// Does what the time asks for.
+    fn due(&mut self) {
+        let now = timers::now();
+        while let Some((client, _)) = &mut self.sent {
+            match client.due(now) {
+                None => return,
+                Some(Due::Request) => {
+                    if let Some((_, left)) = &self.sent {
+                        self.send(left, left.bytes.clone());
+                        self.home.metrics.transactions.sent_again(SipAgain::Request);
+                    }
+                }
+                Some(Due::Cancel) => {
+                    self.send_cancel();
+                    self.home.metrics.transactions.sent_again(SipAgain::Cancel);
+                }
+                Some(Due::Timeout { spoke, cancel }) => {
+                    let is_invite = self.start.kind == Kind::Invite;
+                    let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
+                    self.home.metrics.transactions.timeout(timer);
+                    self.count(SipBranchEnd::Timeout);
+                    if cancel {
+                        self.send_cancel();
+                    }
+                    self.say(Word::Timeout { spoke }, None);
+                }
+            }
+        }
+    }
+
+    /// Has the supervisor watch the deadline. One that moves away is noted here only: when the
+    /// earlier one is over, the later one is watched.
+    fn watch(&mut self) {
+        let deadline = self.sent.as_ref().and_then(|(client, _)| client.deadline());
+        match (deadline, self.watched) {
+            (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
+                self.generation += 1;
+                self.watched = Some(deadline);
+                self.home.worker.reporter.report(Report::Watch(Watch {
+                    id: self.line,
+                    generation: self.generation,
+                    kind: DeadlineKind::FinalReply,
+                    deadline,
+                }));
+            }
+            (None, Some(_)) => self.unwatch(),
+            _ => {}
+        }
+    }
+
+    fn unwatch(&mut self) {
+        if self.watched.take().is_some() {
+            let unwatch = Unwatch { id: self.line, generation: self.generation };
+            self.home.worker.reporter.report(Report::Unwatch(unwatch));
+        }
+    }
+
+    /// Sets the timer to what comes next: a retransmission, or the deadline should the supervisor
+    /// not say that it is over.
+    fn set_timer(&mut self, waker: &Waker) {
+        let next = self.sent.as_ref().and_then(|(client, _)| {
+            let own = client.deadline().map(|deadline| deadline + OWN_LIMIT);
+            client.wake().into_iter().chain(own).min()
+        });
+        let set = self.timer.as_ref().map(|(at, _)| *at);
+        if set == next {
+            return;
+        }
+        let timers = &self.home.worker.timers;
+        if let Some((_, key)) = self.timer.take() {
+            timers.cancel(key);
+        }
+        self.timer = next.map(|at| (at, timers.set(at, waker)));
+    }
+}
+
+/// The client transaction of a request that has left.
+fn begun(mut start: ClientStart, left: Left) -> (Client, Left) {
+    start.reliable = left.way.transport.is_reliable();
+    (Client::new(start, timers::now()), left)
+}
+
+impl Drop for SipBranch {
+    fn drop(&mut self) {
+        let broken = std::thread::panicking();
+        self.count(if broken { SipBranchEnd::Broken } else { SipBranchEnd::Cancelled });
+        self.unwatch();
+        if let Some((_, key)) = self.timer.take() {
+            self.home.worker.timers.cancel(key);
+        }
+        self.home.worker.branch_gone(self.line);
+    }
+}
+
+impl std::fmt::Debug for SipBranch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SipBranch").field("line", &self.line).finish_non_exhaustive()
+    }
+}
+
+impl Actor for SipBranch {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.spawn(Turn);
+    }
+}
+
+/// The time of a branch; polled behind its mailbox.
+struct Turn;
+
+impl ActorFuture<SipBranch> for Turn {
+    type Output = ();
+
+    fn poll(
+        self: Pin<&mut Self>,
+        branch: &mut SipBranch,
+        _: &mut Context<SipBranch>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        if branch.timer.is_some_and(|(at, _)| at <= timers::now()) {
+            branch.timer = None;
+            branch.due();
+            branch.watch();
+        }
+        branch.set_timer(cx.waker());
+        Poll::Pending
+    }
+}
+
+impl Handler<Replied> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, replied: Replied, _: &mut Self::Context) {
+        self.replied(replied);
+        self.watch();
+    }
+}
+
+impl Handler<CancelBranch> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, CancelBranch { reasons }: CancelBranch, _: &mut Self::Context) {
+        if self.cancel.is_none() && self.reasons.is_none() {
+            self.reasons = Some(reasons);
+            self.cancel();
+            self.watch();
+        }
+    }
+}
+
+impl Handler<Settle> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, _: Settle, _: &mut Self::Context) {
+        if let Some((client, _)) = &mut self.sent {
+            client.settle();
+        }
+        self.watch();
+    }
+}
+
+impl Handler<Retime> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, Retime(timing): Retime, _: &mut Self::Context) {
+        self.start.timing = timing;
+        if let Some((client, _)) = &mut self.sent {
+            client.retime(timing, timers::now());
+        }
+        self.watch();
+    }
+}
+
+impl Handler<EndBranch> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, _: EndBranch, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<Expired> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, expired: Expired, _: &mut Self::Context) {
+        if expired.generation == self.generation {
+            self.watched = None;
+            self.due();
+            self.watch();
+        }
+    }
+}
+
+impl Handler<WatchAgain> for SipBranch {
+    type Result = ();
+
+    fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
+        self.watched = None;
+        self.watch();
+    }
+}

@@ -1,0 +1,274 @@
+//! Legs of a transaction: the branches that one `t_relay()` makes.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use actix::prelude::*;
+use bytes::Bytes;
+use lineway_wire::sip::draft::{Draft, Failure, Target};
+use lineway_wire::sip::transaction::{ClientStart, Says};
+use tokio::sync::oneshot;
+
+use super::branch::{BranchStart, Retime, SipBranch};
+use super::home::BranchEntry;
+use super::main_line::{Branch, SipTransaction};
+use super::routes::own_target;
+use crate::sip::router::sending::{CANCELLED, Going};
+use crate::sip::script::tm::{RouteKind, TimingChange};
+use crate::sip::script::{End, Suspended};
+use crate::worker::timers;
+
+/// A leg with more branches than a transaction may have.
+const NO_ROOM: Failure = Failure { code: 500, reason: "Forking capacity exceeded" };
+
+/// A leg without any branch.
+const NO_BRANCH: Failure = Failure { code: 500, reason: "" };
+
+/// Where a leg leads beside the targets that were appended.
+#[derive(Debug)]
+pub(in crate::sip) struct RelayWay {
+    /// An explicit destination (`t_relay_to_proto_addr`), as a URI.
+    pub(in crate::sip) to: Option<Bytes>,
+    /// The Request-URI is a target too.
+    pub(in crate::sip) own: bool,
+}
+
+/// What came of asking for a leg.
+pub(in crate::sip) enum Asked {
+    /// One branch at least has left, or none.
+    Now(Result<(), Failure>),
+    /// It takes time.
+    Later(oneshot::Receiver<Result<(), Failure>>),
+}
+
+/// A leg that is being made.
+pub(super) struct Relaying {
+    /// The request that the branches are made of.
+    base: Draft,
+    to: Option<Bytes>,
+    targets: VecDeque<Target>,
+    sent: usize,
+    /// Branches whose requests have not left yet.
+    pending: usize,
+    failure: Option<Failure>,
+    asks: Asks,
+}
+
+/// Who waits for a leg.
+enum Asks {
+    Nobody,
+    Router(oneshot::Sender<Result<(), Failure>>),
+    Script(Box<Suspended>),
+}
+
+impl Relaying {
+    /// The router waits here.
+    pub(super) fn answer_to(&mut self, answer: oneshot::Sender<Result<(), Failure>>) {
+        self.asks = Asks::Router(answer);
+    }
+
+    /// A failure route waits.
+    pub(super) fn resume(&mut self, suspended: Suspended) {
+        self.asks = Asks::Script(Box::new(suspended));
+    }
+}
+
+impl SipTransaction {
+    /// Begins a leg with the targets of a draft: its Request-URI, and those that were appended.
+    /// Where it takes time, the receiver hears of it, unless somebody else is named to.
+    pub(super) fn relay(
+        &mut self,
+        mut base: Draft,
+        way: RelayWay,
+        ctx: &mut Context<Self>,
+    ) -> Asked {
+        if self.entry.cancelled.get() || self.relaying.is_some() {
+            return Asked::Now(Err(CANCELLED));
+        }
+        let mut targets = VecDeque::with_capacity(1 + base.branches.len());
+        if way.own {
+            targets.push_back(own_target(&base));
+        }
+        targets.extend(std::mem::take(&mut base.branches));
+        self.begin_leg(base, targets, way.to, ctx)
+    }
+
+    /// Begins a leg with these targets.
+    pub(super) fn begin_leg(
+        &mut self,
+        base: Draft,
+        targets: VecDeque<Target>,
+        to: Option<Bytes>,
+        ctx: &mut Context<Self>,
+    ) -> Asked {
+        let (asks, sent, pending) = (Asks::Nobody, 0, 0);
+        self.relaying =
+            Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
+        match self.advance(ctx) {
+            Some(result) => Asked::Now(result),
+            None => {
+                let (answer, asked) = oneshot::channel();
+                if let Some(relaying) = &mut self.relaying {
+                    relaying.answer_to(answer);
+                }
+                Asked::Later(asked)
+            }
+        }
+    }
+
+    /// Makes the branches that are to be made; the result of the leg once all of them have left or
+    /// failed.
+    fn advance(&mut self, ctx: &Context<Self>) -> Option<Result<(), Failure>> {
+        let mut relaying = self.relaying.take()?;
+        while let Some(target) = relaying.targets.pop_front() {
+            match self.branch(&relaying.base, target, relaying.to.clone(), ctx) {
+                Made::Skipped => {}
+                Made::Sent => relaying.sent += 1,
+                Made::Pending => relaying.pending += 1,
+                Made::Failed(failure) => relaying.failure = Some(failure),
+                Made::Never(failure) => {
+                    relaying.failure = Some(failure);
+                    relaying.targets.clear();
+                }
+            }
+        }
+        if relaying.pending > 0 {
+            self.relaying = Some(relaying);
+            return None;
+        }
+        Some(self.leg_is_made(*relaying))
+    }
+
+    fn leg_is_made(&mut self, relaying: Relaying) -> Result<(), Failure> {
+        self.machine.seal();
+        self.leg_began |= relaying.sent > 0;
+        match relaying.sent {
+            0 => Err(relaying.failure.unwrap_or(NO_BRANCH)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes one branch.
+    fn branch(
+        &mut self,
+        base: &Draft,
+        target: Target,
+        to: Option<Bytes>,
+        ctx: &Context<Self>,
+    ) -> Made {
+        if self.entry.cancelled.get() {
+            return Made::Never(CANCELLED);
+        }
+        let index = self.machine.next_index();
+        let most = self.generation.env.settings.max_branches;
+        if u32::from(index) >= most {
+            return Made::Never(NO_ROOM);
+        }
+        let Target { uri, dst_uri, q, flags, socket, path } = target;
+        let mut draft = base.clone();
+        (draft.uri, draft.dst_uri, draft.q) = (Some(uri), dst_uri, q);
+        (draft.branch_flags, draft.force_socket, draft.path) = (flags, socket, path);
+        let mut armed = self.armed.clone();
+        if let Some(route) = self.armed.branch.clone() {
+            let mut context = self.context(draft, RouteKind::Branch);
+            context.tm.branch = Some(index);
+            let (context, end) = self.run(&route, context);
+            if !matches!(end, End::Normal) {
+                return Made::Skipped;
+            }
+            armed = context.tm.armed.clone();
+            draft = context.draft;
+        }
+        let Some(index) = self.machine.add() else {
+            return Made::Never(CANCELLED);
+        };
+        if let Some(id) = self.entry.id.get() {
+            self.home.table.borrow_mut().set_branches(*id, index + 1);
+        }
+        let uri = draft.uri.clone().unwrap_or_default();
+        let options = self.generation.env.settings.stateful.options();
+        let start = BranchStart {
+            home: Rc::clone(&self.home),
+            sending: Rc::clone(&self.generation.sending),
+            main: ctx.address(),
+            index,
+            client: ClientStart {
+                kind: self.entry.kind,
+                // Known when it has left.
+                reliable: false,
+                timing: self.timing,
+                options,
+                born: self.entry.began,
+            },
+            going: Going {
+                draft,
+                explicit: to,
+                index: index.into(),
+                cancelled: Some(Rc::clone(&self.entry.cancelled)),
+            },
+        };
+        let (address, result) = SipBranch::start(start);
+        self.branches.push(Branch { address: address.clone(), armed, spoke: false });
+        let status = std::cell::Cell::new(0);
+        self.entry.branches.borrow_mut().push(BranchEntry { address, uri, status });
+        match result {
+            None => Made::Pending,
+            Some(Ok(())) => Made::Sent,
+            Some(Err(failure)) => {
+                self.machine.hear(index, Says::Unsent, timers::now());
+                Made::Failed(failure)
+            }
+        }
+    }
+
+    /// A branch whose request took time to send says what came of it.
+    pub(super) fn sent(
+        &mut self,
+        branch: u16,
+        result: Result<(), Failure>,
+        ctx: &mut Context<Self>,
+    ) {
+        if result.is_err() {
+            self.machine.hear(branch, Says::Unsent, timers::now());
+        }
+        let Some(relaying) = &mut self.relaying else { return };
+        relaying.pending -= 1;
+        match result {
+            Ok(()) => relaying.sent += 1,
+            Err(failure) => relaying.failure = Some(failure),
+        }
+        if relaying.pending > 0 {
+            return;
+        }
+        let Some(relaying) = self.relaying.take() else { return };
+        let mut relaying = *relaying;
+        let asks = std::mem::replace(&mut relaying.asks, Asks::Nobody);
+        let result = self.leg_is_made(relaying);
+        match asks {
+            Asks::Nobody => {}
+            Asks::Router(answer) => drop(answer.send(result)),
+            Asks::Script(suspended) => self.resumed(*suspended, result, ctx),
+        }
+        self.held.clear();
+    }
+
+    /// Other times, from here on.
+    pub(super) fn retime(&mut self, change: TimingChange) {
+        if change != TimingChange::default() {
+            self.timing = change.applied_to(self.timing);
+            self.machine.retime(self.timing);
+            self.tell_all(|| Retime(self.timing));
+        }
+    }
+}
+
+/// What came of making a branch.
+enum Made {
+    /// Its branch route did not want it (R97).
+    Skipped,
+    Sent,
+    Pending,
+    Failed(Failure),
+    /// No other branch either.
+    Never(Failure),
+}

@@ -1,0 +1,583 @@
+//! The actor of a transaction: the caller's side of it, and the choice between its branches.
+
+use std::cell::{Cell, OnceCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Instant;
+
+use actix::fut::ActorFuture;
+use actix::prelude::*;
+use bytes::Bytes;
+use lineway_wire::sip::draft::{Draft, Failure, Target};
+use lineway_wire::sip::message::{Method, Name, Start};
+use lineway_wire::sip::reply;
+use lineway_wire::sip::sl::Back;
+use lineway_wire::sip::transaction::{
+    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Timing, Transaction, TransactionStart,
+    reply_headers,
+};
+use lineway_wire::wheel::Key;
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+
+use super::branch::{CancelBranch, EndBranch, Settle, SipBranch};
+use super::home::{Entry, Hold, Home};
+use super::legs::{Asked, RelayWay, Relaying};
+use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
+use crate::sip::back::Way;
+use crate::sip::router::core::Generation;
+use crate::sip::script::kemi::Vars;
+use crate::sip::script::tm::{Armed, TimingChange};
+use crate::sip::shared::Living;
+use crate::spawn;
+use crate::worker::timers;
+
+/// What the losers of a fork are told (R65).
+const COMPLETED_ELSEWHERE: &[u8] = b"Reason: SIP ;cause=200 ;text=\"Call completed elsewhere\"\r\n";
+
+/// What an error is answered with that nothing says more of (contract 2.14).
+const SERVER_ERROR: &str = "I'm terribly sorry, server error occurred (1/TM)";
+
+/// What a transaction begins with.
+pub(in crate::sip) struct Begin {
+    pub(in crate::sip) home: Rc<Home>,
+    pub(in crate::sip) generation: Rc<Generation>,
+    /// The request as the script has left it so far.
+    pub(in crate::sip) draft: Draft,
+    pub(in crate::sip) vars: Vars,
+    pub(in crate::sip) armed: Armed,
+    pub(in crate::sip) timing: TimingChange,
+    pub(in crate::sip) groups: Vec<Vec<Target>>,
+    pub(in crate::sip) first: First,
+}
+
+/// What it does first.
+pub(in crate::sip) enum First {
+    /// `t_relay()`, to an explicit destination or not.
+    Relay(RelayWay),
+    /// `t_newtran()`.
+    Wait,
+    /// It answers.
+    Reply(u16, Bytes),
+}
+
+/// `t_relay()` of a request that has its transaction already.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Relay {
+    pub(in crate::sip) draft: Box<Draft>,
+    pub(in crate::sip) vars: Vars,
+    pub(in crate::sip) armed: Armed,
+    pub(in crate::sip) timing: TimingChange,
+    pub(in crate::sip) way: RelayWay,
+    pub(in crate::sip) answer: oneshot::Sender<Result<(), Failure>>,
+}
+
+/// The request came once more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Again(pub(in crate::sip) Hold);
+
+/// The ACK of its final came.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Acked(pub(in crate::sip) Hold);
+
+/// The caller cancels it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Cancelled {
+    /// The Reason lines of the CANCEL.
+    pub(in crate::sip) reasons: Vec<Bytes>,
+    pub(in crate::sip) hold: Hold,
+}
+
+/// The script replies.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct ReplyWith {
+    pub(in crate::sip) code: u16,
+    pub(in crate::sip) reason: Bytes,
+    pub(in crate::sip) lines: Vec<Bytes>,
+    pub(in crate::sip) hold: Hold,
+}
+
+/// `t_release()`.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Release;
+
+/// A branch says something.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct BranchSays {
+    pub(super) branch: u16,
+    pub(super) word: Word,
+    /// Its call waits until it is done.
+    pub(super) hold: Option<Hold>,
+}
+
+/// What a branch says.
+pub(super) enum Word {
+    /// Its request has left, or could not be sent; said only where that took time.
+    Sent(Result<(), Failure>),
+    /// A reply that the transaction is to hear of.
+    Reply(Pass, Box<Draft>),
+    /// It waits no longer.
+    Timeout {
+        /// It had a provisional.
+        spoke: bool,
+    },
+    /// It was given up before it spoke.
+    Gone,
+    /// Its actor panicked.
+    Broken,
+}
+
+/// A branch as its transaction knows it.
+pub(super) struct Branch {
+    pub(super) address: Option<Addr<SipBranch>>,
+    /// The routes that were armed when it was made.
+    pub(super) armed: Armed,
+    pub(super) spoke: bool,
+}
+
+/// A request that is handled with state.
+pub struct SipTransaction {
+    pub(super) home: Rc<Home>,
+    pub(super) entry: Rc<Entry>,
+    pub(super) generation: Rc<Generation>,
+    pub(super) machine: Transaction<Box<Draft>>,
+    /// The request as the request route has left it.
+    pub(super) request: Box<Draft>,
+    /// What `append_to_reply` has put into each reply that is made here.
+    lines: Vec<Bytes>,
+    back: Back,
+    tag: Tag,
+    pub(super) vars: Vars,
+    pub(super) armed: Armed,
+    pub(super) timing: Timing,
+    pub(super) groups: Vec<Vec<Target>>,
+    pub(super) branches: SmallVec<[Branch; 1]>,
+    pub(super) relaying: Option<Box<Relaying>>,
+    /// Another leg was begun since this was asked last.
+    pub(super) leg_began: bool,
+    /// Calls that wait until a failure route is over.
+    pub(super) held: SmallVec<[Hold; 1]>,
+    /// Header lines for CANCELs, from the caller's.
+    reasons: Vec<Bytes>,
+    timer: Option<(Instant, Key)>,
+    /// How it ended, once it has.
+    end: Option<SipClosed>,
+    _living: Living,
+}
+
+impl SipTransaction {
+    /// Starts the transaction of a request; what it does first is done when this returns, but for
+    /// what takes time.
+    pub(in crate::sip) fn begin(begin: Begin) -> (Rc<Entry>, Asked) {
+        let Begin { home, generation, draft, vars, armed, timing, groups, first } = begin;
+        let now = timers::now();
+        let is_invite = draft.message.method() == Method::Invite;
+        let kind = if is_invite { Kind::Invite } else { Kind::Other };
+        let received = draft.received;
+        let overtaken = {
+            let table = home.table.borrow();
+            let cancel = table.find_cancel_of(&draft.message, received.transport);
+            is_invite && cancel.is_some()
+        };
+        let entry = Rc::new(Entry {
+            id: OnceCell::new(),
+            main: OnceCell::new(),
+            branches: std::cell::RefCell::default(),
+            kind,
+            cancelled: Rc::new(Cell::new(overtaken)),
+            open: Cell::new(true),
+            status: Cell::new(0),
+            began: now,
+            request: draft.message.bytes().clone(),
+        });
+        let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
+        let _ = entry.id.set(id);
+
+        let settings = &generation.env.settings.stateful;
+        let timing = timing.applied_to(settings.timing());
+        let start = TransactionStart {
+            kind,
+            reliable: received.transport.is_reliable(),
+            timing,
+            options: settings.options(),
+            cancelled: overtaken,
+        };
+        let back = Back::of(&draft);
+        let tag = Tag::new(&generation.env.own, &draft.message);
+        let actors = home.worker.board.metrics.actors().clone();
+        let living = home.shared.live();
+        home.metrics.transactions.opened(draft.message.method(), kind);
+        let mut asked = Asked::Now(Ok(()));
+        let build = |ctx: &mut Context<Self>| {
+            let _ = entry.main.set(ctx.address());
+            let mut transaction = Self {
+                home,
+                entry: Rc::clone(&entry),
+                generation,
+                machine: Transaction::new(start, now),
+                request: Box::new(draft),
+                lines: Vec::new(),
+                back,
+                tag,
+                vars,
+                armed,
+                timing,
+                groups,
+                branches: SmallVec::new(),
+                relaying: None,
+                leg_began: false,
+                held: SmallVec::new(),
+                reasons: Vec::new(),
+                timer: None,
+                end: None,
+                _living: living,
+            };
+            transaction.lines = std::mem::take(&mut transaction.request.reply_lines);
+            match first {
+                First::Wait => {}
+                First::Reply(code, reason) => {
+                    transaction.reply(code, &reason, None);
+                }
+                First::Relay(way) => {
+                    let draft = (*transaction.request).clone();
+                    asked = transaction.relay_first(draft, way, ctx);
+                }
+            }
+            transaction.act(ctx);
+            transaction
+        };
+        spawn::start(ActorKind::SipTransaction, &actors, build, |_| {});
+        (entry, asked)
+    }
+
+    /// `t_relay()` in the request route.
+    fn relay_first(&mut self, draft: Draft, way: RelayWay, ctx: &mut Context<Self>) -> Asked {
+        if self.entry.kind == Kind::Invite && self.machine.status() == 0 {
+            self.reply(100, TRYING.as_bytes(), None);
+        }
+        self.relay(draft, way, ctx)
+    }
+
+    /// Sends a reply that is made here; `lines` take the place of those that the request route has
+    /// appended.
+    pub(super) fn reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
+        if !self.machine.may_reply(code) {
+            return;
+        }
+        let mut out = Vec::with_capacity(512);
+        let lines = lines.unwrap_or(&self.lines);
+        reply_headers(&self.request, code, reason, &self.tag, lines, &mut out);
+        let bytes = Bytes::from(out);
+        self.send_up(bytes.clone());
+        self.home.metrics.reply_sent(code);
+        self.replied(code, bytes, true);
+    }
+
+    /// The answer to what failed (contract 2.14).
+    pub(super) fn reply_failure(&mut self, failure: Failure) {
+        if failure.code == 500 && failure.reason.is_empty() {
+            return self.reply(500, SERVER_ERROR.as_bytes(), None);
+        }
+        let reason = format!("{} ({}/TM)", failure.reason, failure.code);
+        self.reply(failure.code, reason.as_bytes(), None);
+    }
+
+    /// Sends the reply of a branch up.
+    fn relay_reply(&mut self, code: u16, draft: &Draft) {
+        let own = &self.generation.env.own;
+        let Some(socket) = own.socket(self.back.socket) else { return };
+        let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
+        reply::write(draft, own, socket, &mut out);
+        let bytes = Bytes::from(out);
+        self.send_up(bytes.clone());
+        self.home.metrics.reply_forwarded(code);
+        self.replied(code, bytes, false);
+    }
+
+    fn replied(&mut self, code: u16, bytes: Bytes, local: bool) {
+        let now = timers::now();
+        self.machine.replied(code, bytes, local, now);
+        self.entry.status.set(self.machine.status());
+        if code >= 200 {
+            if code < 300 && self.entry.kind == Kind::Invite && self.end.is_none() {
+                let after = now.saturating_duration_since(self.entry.began);
+                self.home.metrics.transactions.set_up(after);
+            }
+            self.end.get_or_insert(match code {
+                _ if self.machine.is_cancelled() => SipClosed::Cancelled,
+                _ if local => SipClosed::Local,
+                ..300 => SipClosed::Answered,
+                _ => SipClosed::Failed,
+            });
+        }
+        let ended = match code {
+            300.. => Ended::Failure,
+            200.. if local => Ended::Success(self.tag.0.into()),
+            _ => return,
+        };
+        if self.entry.kind == Kind::Invite
+            && let Some(id) = self.entry.id.get()
+        {
+            self.home.table.borrow_mut().set_ended(*id, ended);
+        }
+    }
+
+    fn send_up(&self, bytes: Bytes) {
+        let way = Way::back(self.back, &self.request);
+        self.home.send(&self.generation.sending.transports, &way, bytes, |_| {});
+    }
+
+    /// The script does not want a branch any more (`t_cancel_branches`).
+    pub(super) fn cancel_by_script(&self, branch: u16) {
+        self.home.metrics.transactions.branch_cancelled(SipCancel::Script);
+        self.tell(branch, CancelBranch { reasons: Vec::new() });
+    }
+
+    fn tell<M>(&self, branch: u16, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: Handler<M>,
+    {
+        if let Some(Branch { address: Some(address), .. }) = self.branches.get(usize::from(branch))
+        {
+            address.do_send(message);
+        }
+    }
+
+    /// Does what the machine wants done.
+    pub(super) fn act(&mut self, ctx: &mut Context<Self>) {
+        while let Some(what) = self.machine.poll() {
+            match what {
+                Do::Relay { code, reply, .. } => self.relay_reply(code, &reply),
+                Do::Local { code, reason } => {
+                    if code == 408 {
+                        self.end.get_or_insert(SipClosed::Timeout);
+                    }
+                    self.reply(code, reason.as_bytes(), None);
+                }
+                Do::Challenge { code, replies } => self.challenge(code, &replies),
+                Do::Cancel { branch, why } => self.cancel_branch(branch, why),
+                Do::Settle => self.tell_all(|| Settle),
+                Do::Failed { branch, code } => self.failed(branch, code, ctx),
+                Do::Over => ctx.stop(),
+            }
+        }
+        self.entry.cancelled.set(self.machine.is_cancelled() || self.entry.cancelled.get());
+        self.entry.status.set(self.machine.status());
+        let is_new = self.branches.is_empty() && self.machine.status() < 200;
+        self.entry.open.set(is_new || self.machine.open() > 0);
+    }
+
+    /// The challenges of all branches in one reply (R76, R77).
+    fn challenge(&mut self, code: u16, replies: &[Box<Draft>]) {
+        let mut lines = self.lines.clone();
+        for draft in replies {
+            let message = &draft.message;
+            let of = |name| message.all(name).map(|header| message.bytes().slice(header.line));
+            lines.extend(of(Name::WwwAuthenticate).chain(of(Name::ProxyAuthenticate)));
+        }
+        let first = replies.iter().find(|draft| draft.message.status() == code);
+        let reason = match first.map(|draft| draft.message.start()) {
+            Some(Start::Reply { reason, .. }) => reason.to_vec(),
+            _ => Vec::new(),
+        };
+        self.reply(code, &reason, Some(&lines));
+    }
+
+    fn cancel_branch(&self, branch: u16, why: CancelWhy) {
+        self.home.metrics.transactions.branch_cancelled(why.into());
+        let reasons = match why {
+            CancelWhy::Answered => vec![Bytes::from_static(COMPLETED_ELSEWHERE)],
+            CancelWhy::Refused => Vec::new(),
+            CancelWhy::Caller => self.reasons.clone(),
+        };
+        self.tell(branch, CancelBranch { reasons });
+    }
+
+    pub(super) fn tell_all<M>(&self, message: impl Fn() -> M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: Handler<M>,
+    {
+        for address in self.branches.iter().filter_map(|branch| branch.address.as_ref()) {
+            address.do_send(message());
+        }
+    }
+
+    /// A branch says something.
+    fn says(&mut self, BranchSays { branch, word, hold }: BranchSays, ctx: &mut Context<Self>) {
+        let now = timers::now();
+        match word {
+            Word::Sent(result) => self.sent(branch, result, ctx),
+            Word::Reply(pass, draft) => self.heard(branch, pass, draft),
+            Word::Timeout { spoke } => {
+                self.branch_failed(branch, 408, true);
+                self.machine.hear(branch, Says::Timeout { spoke }, now);
+            }
+            Word::Gone => self.machine.hear(branch, Says::Gone, now),
+            Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
+        }
+        self.act(ctx);
+        if self.relaying.is_some() {
+            self.held.extend(hold);
+        }
+    }
+
+    /// Sets the timer to what comes next.
+    fn set_timer(&mut self, waker: &Waker) {
+        let next = self.machine.wake();
+        if self.timer.as_ref().map(|(at, _)| *at) == next {
+            return;
+        }
+        let timers = &self.home.worker.timers;
+        if let Some((_, key)) = self.timer.take() {
+            timers.cancel(key);
+        }
+        self.timer = next.map(|at| (at, timers.set(at, waker)));
+    }
+}
+
+impl Drop for SipTransaction {
+    fn drop(&mut self) {
+        self.tell_all(|| EndBranch);
+        if let Some((_, key)) = self.timer.take() {
+            self.home.worker.timers.cancel(key);
+        }
+        if let Some(id) = self.entry.id.get() {
+            self.home.table.borrow_mut().remove(*id);
+        }
+        let end = self.end.unwrap_or(SipClosed::Released);
+        self.home.metrics.transactions.closed(self.entry.kind, end, self.branches.len());
+    }
+}
+
+impl std::fmt::Debug for SipTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SipTransaction").field("id", &self.entry.id).finish_non_exhaustive()
+    }
+}
+
+impl Actor for SipTransaction {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.spawn(Turn);
+    }
+}
+
+/// The time of a transaction; polled behind its mailbox.
+struct Turn;
+
+impl ActorFuture<SipTransaction> for Turn {
+    type Output = ();
+
+    fn poll(
+        self: Pin<&mut Self>,
+        transaction: &mut SipTransaction,
+        ctx: &mut Context<SipTransaction>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        let now = timers::now();
+        if transaction.timer.as_ref().is_some_and(|(at, _)| *at <= now) {
+            transaction.timer = None;
+            while let Some(bytes) = transaction.machine.due(now) {
+                transaction.send_up(bytes);
+                transaction.home.metrics.transactions.sent_again(SipAgain::Reply);
+            }
+            transaction.act(ctx);
+        }
+        transaction.set_timer(cx.waker());
+        Poll::Pending
+    }
+}
+
+impl Handler<Relay> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, relay: Relay, ctx: &mut Self::Context) {
+        let Relay { mut draft, vars, armed, timing, way, answer } = relay;
+        self.lines = std::mem::take(&mut draft.reply_lines);
+        self.request = draft;
+        self.vars = vars;
+        self.armed = armed;
+        self.retime(timing);
+        let draft = (*self.request).clone();
+        match self.relay_first(draft, way, ctx) {
+            Asked::Now(result) => drop(answer.send(result)),
+            Asked::Later(_) => {
+                if let Some(relaying) = &mut self.relaying {
+                    relaying.answer_to(answer);
+                }
+            }
+        }
+        self.act(ctx);
+    }
+}
+
+impl Handler<Again> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Again, _: &mut Self::Context) {
+        self.home.metrics.transactions.copy();
+        if let Some(bytes) = self.machine.again() {
+            self.send_up(bytes);
+        }
+    }
+}
+
+impl Handler<Acked> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Acked, ctx: &mut Self::Context) {
+        self.machine.ack(timers::now());
+        self.home.metrics.transactions.ack(SipAck::Absorbed);
+        self.act(ctx);
+    }
+}
+
+impl Handler<Cancelled> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, Cancelled { reasons, hold }: Cancelled, ctx: &mut Self::Context) {
+        self.reasons = reasons;
+        self.machine.cancel(timers::now());
+        self.act(ctx);
+        if self.relaying.is_some() {
+            self.held.push(hold);
+        }
+    }
+}
+
+impl Handler<ReplyWith> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, reply: ReplyWith, ctx: &mut Self::Context) {
+        self.reply(reply.code, &reply.reason, Some(&reply.lines));
+        self.act(ctx);
+    }
+}
+
+impl Handler<Release> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Release, ctx: &mut Self::Context) {
+        self.machine.release(timers::now());
+        self.act(ctx);
+    }
+}
+
+impl Handler<BranchSays> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, says: BranchSays, ctx: &mut Self::Context) {
+        self.says(says, ctx);
+    }
+}

@@ -1,0 +1,308 @@
+//! The routes of a transaction: what runs when a branch is made, when it answers, and when all have
+//! failed (contract 2.11, 2.12).
+
+use std::collections::VecDeque;
+
+use actix::prelude::*;
+use lineway_wire::sip::draft::{Draft, Failure, Target};
+use lineway_wire::sip::message::Message;
+use lineway_wire::sip::own::Received;
+use lineway_wire::sip::transaction::{Pass, Says};
+
+use super::legs::Asked;
+use super::main_line::SipTransaction;
+use crate::metrics::SipRouterMetrics;
+use crate::sip::script::tm::{BranchFinal, Branches, Failed, RouteKind, TmWant};
+use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
+use crate::worker::timers;
+
+/// A leg that would go nowhere: the failure route named no other target.
+const NO_TARGET: Failure = Failure { code: 500, reason: "" };
+
+impl SipTransaction {
+    /// The context of one of its routes; the variables go along.
+    pub(super) fn context(&mut self, draft: Draft, route: RouteKind) -> Invocation {
+        let env = std::rc::Rc::clone(&self.generation.env);
+        let mut context = Invocation::new(draft, env, timers::now());
+        context.vars = std::mem::take(&mut self.vars);
+        context.tm.route = route;
+        context.tm.transaction = self.entry.id.get().copied();
+        context.tm.armed = self.armed.clone();
+        context.tm.cancelled = self.entry.cancelled.get();
+        context.answered = self.machine.status() >= 200;
+        context
+    }
+
+    /// Runs a route in which nothing takes time.
+    pub(super) fn run(&mut self, route: &str, context: Invocation) -> (Invocation, End) {
+        let script = std::rc::Rc::clone(&self.generation.script);
+        let mut step = script.start(Route::Named(route), context);
+        loop {
+            match step {
+                Step::Ended(mut context, end) => {
+                    self.over(&mut context, &end);
+                    return (context, end);
+                }
+                Step::Suspended(suspended, want) => {
+                    let result = match want {
+                        Want::Tm(TmWant::CheckTrans | TmWant::LookupRequest) => 1,
+                        _ => -1,
+                    };
+                    step = suspended.resume(result, timers::now());
+                }
+            }
+        }
+    }
+
+    /// What an invocation has decided, but for what its kind of route is about.
+    fn over(&mut self, context: &mut Invocation, end: &End) {
+        self.effects(context);
+        self.home.metrics.script.ran(context.tm.route.into(), context.ran);
+        self.vars = context.vars.kept();
+        self.retime(context.tm.timing);
+        if let End::Failed(error) = end {
+            self.home.failed(error, &context.draft.message);
+        }
+    }
+
+    fn effects(&mut self, context: &mut Invocation) {
+        for effect in std::mem::take(&mut context.effects) {
+            match effect {
+                Effect::Send { way, bytes, code } => {
+                    let sent = move |metrics: &SipRouterMetrics| metrics.reply_sent(code);
+                    self.home.send(&self.generation.sending.transports, &way, bytes, sent);
+                }
+                Effect::Reply { code, reason, lines } => self.reply(code, &reason, Some(&lines)),
+            }
+        }
+    }
+
+    /// A reply of a branch: its reply route, then the choice.
+    pub(super) fn heard(&mut self, branch: u16, pass: Pass, draft: Box<Draft>) {
+        let code = draft.message.status();
+        let Some(known) = self.branches.get_mut(usize::from(branch)) else { return };
+        known.spoke = true;
+        let route = known.armed.reply.clone();
+        self.note_status(branch, code);
+        let mut draft = draft;
+        if let Some(route) = route {
+            let came: (Message, Received) = (draft.message.clone(), draft.received);
+            let mut context = self.context(*draft, RouteKind::BranchReply);
+            context.tm.branch = Some(branch);
+            context.tm.reply_code = code;
+            let (context, end) = self.run(&route, context);
+            if let Some(which) = context.tm.cancel_branches {
+                self.cancel_branches(branch, which);
+            }
+            if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                known.armed = context.tm.armed.clone();
+            }
+            draft = match end {
+                // A final is never dropped: its transaction would be stranded.
+                End::Dropped if pass == Pass::Provisional => return,
+                End::Failed(_) => Box::new(Draft::new(came.0, came.1)),
+                End::Normal | End::Dropped => Box::new(context.draft),
+            };
+        }
+        let says = match pass {
+            Pass::Provisional => Says::Provisional(code, draft),
+            Pass::Success => Says::Success(code, draft),
+            Pass::Failure => {
+                self.branch_failed(branch, code, false);
+                Says::Failure(code, draft)
+            }
+            Pass::Nothing => return,
+        };
+        self.machine.hear(branch, says, timers::now());
+    }
+
+    fn cancel_branches(&mut self, this: u16, which: Branches) {
+        for branch in (0..).take(self.branches.len()) {
+            let wanted = match which {
+                Branches::All => true,
+                Branches::Others => branch != this,
+                Branches::This => branch == this,
+            };
+            if wanted {
+                self.cancel_by_script(branch);
+            }
+        }
+    }
+
+    pub(super) fn note_status(&self, branch: u16, code: u16) {
+        if let Some(entry) = self.entry.branches.borrow().get(usize::from(branch)) {
+            entry.status.set(code);
+        }
+    }
+
+    /// The route of a branch that has failed, before the choice.
+    pub(super) fn branch_failed(&mut self, branch: u16, code: u16, timed_out: bool) {
+        self.note_status(branch, code);
+        let known = self.branches.get(usize::from(branch));
+        let Some(route) = known.and_then(|known| known.armed.branch_failure.clone()) else {
+            return;
+        };
+        let event = format!("tm:branch-failure:{route}");
+        let script = &self.generation.script;
+        let route = if script.has(Route::Named(&event)) { event } else { route.to_string() };
+        let mut context = self.context((*self.request).clone(), RouteKind::BranchFailure);
+        context.tm.branch = Some(branch);
+        context.tm.reply_code = code;
+        context.tm.branch_timed_out = timed_out;
+        self.run(&route, context);
+    }
+
+    /// All branches have failed: the failure route of the winner decides, if one is armed.
+    pub(super) fn failed(&mut self, branch: u16, code: u16, ctx: &mut Context<Self>) {
+        let winner = self.branches.get_mut(usize::from(branch));
+        let route = winner.and_then(|winner| winner.armed.failure.take());
+        let Some(route) = route else {
+            return self.machine.decline(timers::now());
+        };
+        let finals = self.machine.finals().map(|(branch, code, timed_out)| BranchFinal {
+            branch,
+            code,
+            timed_out,
+        });
+        let finals: smallvec::SmallVec<[BranchFinal; 2]> = finals.collect();
+        let own = finals.iter().find(|of| of.branch == branch).copied();
+        let winner = own.unwrap_or(BranchFinal { branch, code, timed_out: false });
+        let spoke = self.branches.get(usize::from(branch)).is_some_and(|winner| winner.spoke);
+        let request = (*self.request).clone();
+        let used = (request_uri(&request), request.dst_uri.clone());
+        let mut context = self.context(request, RouteKind::Failure);
+        context.draft.branches.clear();
+        context.tm.armed.failure = None;
+        context.tm.branch = Some(branch);
+        context.tm.reply_code = code;
+        context.tm.branch_timed_out = winner.timed_out;
+        context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
+        context.tm.used = Some(used);
+        context.tm.groups = std::mem::take(&mut self.groups);
+        self.leg_began = false;
+        let step = std::rc::Rc::clone(&self.generation.script).start(Route::Named(&route), context);
+        self.failing(step, ctx);
+    }
+
+    /// Goes on with a failure route.
+    fn failing(&mut self, mut step: Step, ctx: &mut Context<Self>) {
+        loop {
+            let (mut suspended, want) = match step {
+                Step::Ended(context, end) => return self.failure_over(context, &end),
+                Step::Suspended(suspended, want) => (suspended, want),
+            };
+            self.effects(suspended.context());
+            let result = match want {
+                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to, ctx)
+                {
+                    Asked::Now(result) => result,
+                    Asked::Later(_) => {
+                        if let Some(relaying) = &mut self.relaying {
+                            relaying.resume(suspended);
+                        }
+                        return;
+                    }
+                },
+                Want::Tm(TmWant::CheckTrans | TmWant::LookupRequest) => Ok(()),
+                _ => Err(NO_TARGET),
+            };
+            step = resume(suspended, result);
+        }
+    }
+
+    /// A failure route whose leg took time goes on.
+    pub(super) fn resumed(
+        &mut self,
+        suspended: Suspended,
+        result: Result<(), Failure>,
+        ctx: &mut Context<Self>,
+    ) {
+        let step = resume(suspended, result);
+        self.failing(step, ctx);
+    }
+
+    /// `t_relay()` in a failure route: the Request-URI only if it was not tried yet.
+    fn relay_again(
+        &mut self,
+        context: &mut Invocation,
+        to: Option<crate::sip::script::tm::RelayTo>,
+        ctx: &mut Context<Self>,
+    ) -> Asked {
+        let mut base = context.draft.clone();
+        let is_used = context
+            .tm
+            .used
+            .as_ref()
+            .is_some_and(|(uri, to)| *uri == request_uri(&base) && *to == base.dst_uri);
+        let mut targets = VecDeque::new();
+        if !is_used || to.is_some() {
+            targets.push_back(own_target(&base));
+        }
+        targets.extend(std::mem::take(&mut base.branches));
+        context.draft.branches.clear();
+        if targets.is_empty() || self.machine.status() >= 200 {
+            return Asked::Now(Err(NO_TARGET));
+        }
+        if self.entry.cancelled.get() {
+            return Asked::Now(Err(crate::sip::router::sending::CANCELLED));
+        }
+        context.tm.used = Some((request_uri(&base), base.dst_uri.clone()));
+        self.armed = context.tm.armed.clone();
+        self.retime(context.tm.timing);
+        self.vars = context.vars.kept();
+        if let Some(which) = context.tm.drop_replies {
+            self.machine.drop_replies(which);
+        }
+        let to = to.map(|to| to.uri());
+        self.begin_leg(base, targets, to, ctx)
+    }
+
+    fn failure_over(&mut self, mut context: Invocation, end: &End) {
+        self.over(&mut context, end);
+        self.groups = std::mem::take(&mut context.tm.groups);
+        self.armed = context.tm.armed.clone();
+        if self.leg_began || self.machine.status() >= 200 {
+            return;
+        }
+        match context.tm.owed.filter(|_| !self.entry.cancelled.get()) {
+            Some(failure) => self.reply_failure(failure),
+            None => self.machine.decline(timers::now()),
+        }
+    }
+}
+
+/// The Request-URI of a draft with its `$du` and what else belongs to it, as a target.
+pub(super) fn own_target(draft: &Draft) -> Target {
+    Target {
+        uri: request_uri(draft),
+        dst_uri: draft.dst_uri.clone(),
+        q: draft.q,
+        flags: draft.branch_flags,
+        socket: draft.force_socket,
+        path: draft.path.clone(),
+    }
+}
+
+/// The Request-URI as it is to go out.
+pub(super) fn request_uri(draft: &Draft) -> bytes::Bytes {
+    match &draft.uri {
+        Some(uri) => uri.clone(),
+        None => draft.message.bytes().slice(draft.message.uri_at()),
+    }
+}
+
+fn resume(mut suspended: Suspended, result: Result<(), Failure>) -> Step {
+    let context = suspended.context();
+    let value = match result {
+        Ok(()) => {
+            context.tm.owed = None;
+            1
+        }
+        Err(failure) => {
+            context.draft.failure = Some(failure);
+            context.tm.owed = Some(failure);
+            -1
+        }
+    };
+    suspended.resume(value, timers::now())
+}
