@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::location::Locations;
 use super::ring::{RingLimits, Rings};
 use super::shared::SipShared;
 use super::transport::Connections;
@@ -27,21 +26,21 @@ pub struct SipSite {
 }
 
 impl SipSite {
-    /// What so many workers share, with these bindings; `None` where these are not the metrics of
-    /// a `SipListener` and of a `SipRouter`.
+    /// What so many workers share; `None` where these are not the metrics of a `SipListener` and of
+    /// a `SipRouter`. `shared` is what the chain before it had, if it takes the place of one.
     pub fn new(
         workers: u16,
         settings: &SipListenerSettings,
         listener: &Arc<NodeMetrics>,
         router: &NodeMetrics,
-        locations: Arc<Locations>,
+        shared: Arc<SipShared>,
     ) -> Option<Arc<Self>> {
         let random = RandomState::new();
         let first = random.hash_one(0) as u32;
         Some(Arc::new(Self {
             rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
-            shared: Arc::new(SipShared::with(locations)),
+            shared,
             listener_metrics: Arc::clone(listener),
             transport_metrics: Arc::clone(listener.sip_listener()?),
             router_metrics: Arc::clone(router.sip_router()?),

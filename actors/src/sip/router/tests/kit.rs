@@ -14,6 +14,7 @@ use crate::settings::{SipAddress, SipListenerSettings, SipRouterSettings};
 use crate::sip::location::Locations;
 use crate::sip::router::{RouterStart, SipHandle, SipRouter};
 use crate::sip::script::Source;
+use crate::sip::shared::SipShared;
 use crate::sip::site::SipSite;
 use crate::testkit::Kit;
 
@@ -58,8 +59,8 @@ impl Site {
         let metrics = kit.board.metrics.clone();
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
-        let locations = Arc::<Locations>::default();
-        let shared = Arc::clone(&locations);
+        let shared = Arc::<SipShared>::default();
+        let locations = Arc::clone(&shared.locations);
         let site = SipSite::new(1, &listener, &in_front, &behind, shared).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;

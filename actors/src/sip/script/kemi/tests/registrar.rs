@@ -262,5 +262,8 @@ fn what_is_over_is_not_found() {
     saves(&env, REGISTER, "int:1", "200 OK");
     let later = Instant::now() + Duration::from_secs(3601);
     let context = Context::new(draft(INVITE), Rc::clone(&env), later);
-    check_with(context, &[(LOOKUP, "int:-1"), (r#"KSR.registrar.registered("location")"#, "int:-1")]);
+    check_with(
+        context,
+        &[(LOOKUP, "int:-1"), (r#"KSR.registrar.registered("location")"#, "int:-1")],
+    );
 }
