@@ -78,7 +78,7 @@ impl Site {
         )
         .unwrap();
         let metrics = Arc::clone(behind.sip_router().unwrap());
-        Self { proxy, handle, metrics, names, settings, kit: kit }
+        Self { proxy, handle, metrics, names, settings, locations, kit }
     }
 
     /// A phone that speaks with the proxy.
