@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use lineway_wire::sip::registrar::{self, Binding, Origin, Refusal, Register, Rules, Saved};
+use lineway_wire::sip::registrar::{self, Binding, Origin, Refusal, Register, Rules, Update};
 
 use crate::settings::Location;
 use memory::{Key, Memory};
@@ -33,21 +33,6 @@ use writer::Writer;
 
 /// Bindings that a sweep looks at before it leaves the rest to the next one, about.
 const SWEEP: usize = 8192;
-
-/// What counts up for the metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LocationTotals {
-    /// Bindings that were made.
-    pub registered: u64,
-    /// Bindings that were refreshed.
-    pub refreshed: u64,
-    /// Bindings that a phone or a script removed.
-    pub removed: u64,
-    /// Bindings whose time was over.
-    pub expired: u64,
-    /// Registrations that were refused.
-    pub refused: u64,
-}
 
 /// Why bindings can not be kept in a file.
 #[derive(Debug, thiserror::Error)]
@@ -85,18 +70,8 @@ pub struct Locations {
     memory: Arc<Memory>,
     clock: Clock,
     ruid: AtomicU64,
-    counts: Counts,
     /// The last field: it writes what is left when it is dropped.
     writer: Option<Writer>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    registered: AtomicU64,
-    refreshed: AtomicU64,
-    removed: AtomicU64,
-    expired: AtomicU64,
-    refused: AtomicU64,
 }
 
 impl Default for Locations {
@@ -122,11 +97,11 @@ impl Locations {
     fn new(memory: Arc<Memory>, clock: Clock, writer: Option<Writer>) -> Self {
         // A second makes fewer than a million, so that no start gives one out again.
         let ruid = AtomicU64::new(clock.unix << 20);
-        Self { memory, clock, ruid, counts: Counts::default(), writer }
+        Self { memory, clock, ruid, writer }
     }
 
-    /// Does what a REGISTER asks for, and gives the header lines of its 200. There are at most
-    /// `most` bindings in all tables.
+    /// Does what a REGISTER asks for; gives what that was, without the bindings, and the header lines
+    /// of its 200. There are at most `most` bindings in all tables.
     ///
     /// # Errors
     /// [`Refusal`]: nothing changed.
@@ -138,7 +113,7 @@ impl Locations {
         rules: &Rules,
         most: usize,
         now: Instant,
-    ) -> Result<(Saved, Vec<Bytes>), Refusal> {
+    ) -> Result<(Update, Vec<Bytes>), Refusal> {
         let now = self.clock.seconds(now);
         let numbers = register.contacts() as u64;
         let origin = Origin { ruid: self.ruid.fetch_add(numbers, Ordering::Relaxed), ..origin };
@@ -148,22 +123,12 @@ impl Locations {
             let lines = registrar::lines(register, &update.bindings, now);
             let bindings = std::mem::take(&mut update.bindings);
             Ok((bindings, update.made > 0, (update, lines)))
-        });
-        let (update, lines) = done.inspect_err(|_| {
-            self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
-        for (count, more) in [
-            (&self.counts.registered, update.made),
-            (&self.counts.refreshed, update.refreshed),
-            (&self.counts.removed, update.removed),
-            (&self.counts.expired, update.expired),
-        ] {
-            count.fetch_add(more as u64, Ordering::Relaxed);
-        }
-        if update.made + update.refreshed + update.removed + update.expired > 0 {
+        let Update { made, refreshed, removed, expired, .. } = done.0;
+        if made + refreshed + removed + expired > 0 {
             self.changed([key]);
         }
-        Ok((update.saved, lines))
+        Ok(done)
     }
 
     /// Reads the bindings of an address, which may be none and may be over by the second that is
@@ -179,40 +144,30 @@ impl Locations {
         self.memory.read(&memory::key(table, aor), |bindings| read(bindings, now))
     }
 
-    /// Removes all bindings of an address.
-    pub fn remove(&self, table: &[u8], aor: &[u8]) {
+    /// Removes all bindings of an address; gives how many there were.
+    pub fn remove(&self, table: &[u8], aor: &[u8]) -> usize {
         let key = memory::key(table, aor);
         let removed = self.memory.remove(&key);
         if removed > 0 {
-            self.counts.removed.fetch_add(removed as u64, Ordering::Relaxed);
             self.changed([key]);
         }
+        removed
     }
 
-    /// Lets go of bindings that are over. Each call does a bounded piece of work and goes on where
-    /// the last one stopped; once a second is enough.
-    pub fn sweep(&self, now: Instant) {
+    /// Lets go of bindings that are over, and gives how many. Each call does a bounded piece of work
+    /// and goes on where the last one stopped; once a second is enough.
+    pub fn sweep(&self, now: Instant) -> usize {
         let mut changed = Vec::new();
         let expired = self.memory.sweep(self.clock.seconds(now), SWEEP, &mut changed);
-        self.counts.expired.fetch_add(expired as u64, Ordering::Relaxed);
-        self.changed(changed);
+        if expired > 0 {
+            self.changed(changed);
+        }
+        expired
     }
 
     /// How many bindings there are.
     pub fn bindings(&self) -> usize {
         self.memory.bindings()
-    }
-
-    /// What was counted since the start.
-    pub fn totals(&self) -> LocationTotals {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        LocationTotals {
-            registered: of(&self.counts.registered),
-            refreshed: of(&self.counts.refreshed),
-            removed: of(&self.counts.removed),
-            expired: of(&self.counts.expired),
-            refused: of(&self.counts.refused),
-        }
     }
 
     /// Waits until everything up to here is in the file; false where that took longer than `limit`.

@@ -7,7 +7,6 @@ use lineway_actors::settings::{
 use lineway_actors::wire::sip::own::{Alias, Transport};
 use lineway_actors::wire::sip::transaction::{Options, Timing};
 
-use super::router::WITHOUT_EFFECT;
 use crate::config::{Config, LoadOptions, node, parse};
 
 fn read(listener: &str, router: &str, options: &LoadOptions) -> Result<Config, Vec<String>> {
@@ -68,7 +67,7 @@ fn what_is_left_out_has_the_default_of_the_contract() {
     assert_eq!((later.min_expires, later.max_expires, later.max_contacts), (60, 0, 0));
     assert_eq!((later.max_transactions, later.max_bindings), (100_000, 1_000_000));
     assert_eq!((&later.location, later.dispatcher_ping.get()), (&Location::Memory, 0));
-    assert_eq!((&later.users, &later.realm), (&None, &None));
+    assert_eq!((later.users.len(), &later.realm), (0, &None));
     assert!(![later.relay_503, later.prefer_real_replies, later.rfc6026].contains(&true));
     assert!(![later.rfc4320, later.loop_detection, later.strict_answers].contains(&true));
 }
@@ -247,12 +246,9 @@ fn what_has_no_effect_is_said_and_still_arrives() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_setting() {
+fn no_setting_is_asked_for_twice() {
     let all = node::setting_names();
     let (_, names) = all.iter().find(|(kind, _)| *kind == "SipRouter").unwrap();
-    for (name, _) in WITHOUT_EFFECT {
-        assert!(names.contains(name), "{name}");
-    }
     let mut once = names.clone();
     once.sort_unstable();
     once.dedup();

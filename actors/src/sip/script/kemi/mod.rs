@@ -5,10 +5,12 @@
 //! documentation against it. What a function means is decided in [`lineway_wire::sip`]; here stands
 //! what it reads and changes of the invocation.
 
+mod auth;
 mod core;
+mod dispatcher;
 mod edit;
 mod kx;
-mod later;
+mod media;
 mod pv;
 mod registrar;
 mod routing;
@@ -26,7 +28,9 @@ use super::tm::RouteKind;
 /// Every function that a script can call.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     let lists = [
+        auth::FUNCTIONS,
         core::FUNCTIONS,
+        dispatcher::FUNCTIONS,
         pv::FUNCTIONS,
         kx::FUNCTIONS,
         edit::FUNCTIONS,
@@ -35,7 +39,7 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
         store::FUNCTIONS,
         registrar::FUNCTIONS,
         tm::FUNCTIONS,
-        later::FUNCTIONS,
+        media::FUNCTIONS,
     ];
     lists.into_iter().flatten()
 }
@@ -71,15 +75,6 @@ impl Module {
     /// A function whose integer is there only after something took time.
     const fn waits(&self, name: &'static str, takes: &'static [Kind], run: Code) -> Function {
         self.row(name, takes, Gives::Int, Run::Waiting(run))
-    }
-    /// A function that is not there, for want of something.
-    const fn missing(
-        &self,
-        name: &'static str,
-        takes: &'static [Kind],
-        needs: &'static str,
-    ) -> Function {
-        self.row(name, takes, Gives::Int, Run::Missing(needs))
     }
     const fn row(
         &self,

@@ -11,8 +11,9 @@ use lineway_wire::sip::registrar::{
 
 use super::var::{self, Fresh, Name, held};
 use super::{Module, STR, STR_INT, STR2, sl};
+use crate::metrics::{SipLookup, SipRegistration};
 use crate::sip::script::Context;
-use crate::sip::script::function::{Answer, Function, Given, Raised};
+use crate::sip::script::function::{Function, Given, Raised};
 
 const REGISTRAR: Module = Module("registrar");
 const NATHELPER: Module = Module("nathelper");
@@ -32,7 +33,17 @@ mod flag {
 pub(super) static FUNCTIONS: &[Function] = &[
     REGISTRAR
         .int("save", STR_INT, |context, args| Ok(save(context, args.str(0), args.int(1))?.into())),
-    REGISTRAR.int("lookup", STR, |context, args| lookup(context, args.str(0))),
+    REGISTRAR.int("lookup", STR, |context, args| {
+        let result = lookup(context, args.str(0))?;
+        if let Some(metrics) = context.env.shared.metrics() {
+            metrics.registrar.looked_up(match result {
+                1 => SipLookup::Found,
+                -1 => SipLookup::Missing,
+                _ => SipLookup::Failed,
+            });
+        }
+        Ok(result.into())
+    }),
     REGISTRAR.int("registered", STR, |context, args| {
         let is_there = address(context.draft.uri()).is_some_and(|aor| {
             let locations = &context.env.shared.locations;
@@ -42,7 +53,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     REGISTRAR.int("unregister", STR2, |context, args| match address(args.str(1)) {
         Some(aor) => {
-            context.env.shared.locations.remove(args.str(0), &aor);
+            let removed = context.env.shared.locations.remove(args.str(0), &aor);
+            count(context, SipRegistration::Removed, removed);
             Ok(Given::Int(1))
         }
         None => Ok(Given::Int(-1)),
@@ -59,6 +71,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Given::Int(1))
     }),
 ];
+
+/// Counts what happened to bindings.
+fn count(context: &Context, what: SipRegistration, count: usize) {
+    if let Some(metrics) = context.env.shared.metrics().filter(|_| count > 0) {
+        metrics.registrar.registered(what, count as u64);
+    }
+}
 
 /// The address of record of a URI.
 fn address(uri: &[u8]) -> Option<Vec<u8>> {
@@ -81,11 +100,21 @@ fn save(context: &mut Context, table: &[u8], flags: i64) -> Result<i64, Raised> 
         locations.save(table, &register, origin, &rules, most, context.now)
     });
     let (result, code, reason, lines) = match saved {
-        Ok((Saved::Inserted, lines)) => (1, 200, "OK", lines),
-        Ok((Saved::Updated, lines)) => (2, 200, "OK", lines),
-        Ok((Saved::Removed, lines)) => (3, 200, "OK", lines),
-        Ok((Saved::Listed, lines)) => (4, 200, "OK", lines),
+        Ok((update, lines)) => {
+            let result = match update.saved {
+                Saved::Inserted => 1,
+                Saved::Updated => 2,
+                Saved::Removed => 3,
+                Saved::Listed => 4,
+            };
+            count(context, SipRegistration::Registered, update.made);
+            count(context, SipRegistration::Refreshed, update.refreshed);
+            count(context, SipRegistration::Removed, update.removed);
+            count(context, SipRegistration::Expired, update.expired);
+            (result, 200, "OK", lines)
+        }
         Err(refusal) => {
+            count(context, SipRegistration::Refused, 1);
             let result = if refusal.code == 503 { -2 } else { -1 };
             (result, refusal.code, refusal.reason, vec![error_line(&refusal)])
         }
@@ -125,13 +154,13 @@ fn origin(context: &Context, only_one: bool) -> Result<Origin, Refusal> {
 
 /// Makes the bindings of the Request-URI's address the targets of the request: 1, -1 without one,
 /// -2 where none takes the method, -3 for a Request-URI that can not be read.
-fn lookup(context: &mut Context, table: &[u8]) -> Answer<'static> {
+fn lookup(context: &mut Context, table: &[u8]) -> Result<i64, Raised> {
     let (draft, env) = (&context.draft, &context.env);
     let Ok(uri) = Uri::parse(draft.uri()) else {
         context.draft.failure = Some(BAD_URI);
-        return Ok(Given::Int(-3));
+        return Ok(-3);
     };
-    let Ok(aor) = aor(&uri) else { return Ok(Given::Int(-1)) };
+    let Ok(aor) = aor(&uri) else { return Ok(-1) };
     let most = usize::try_from(env.settings.max_branches).unwrap_or(usize::MAX);
     let most = most.saturating_sub(draft.branches.len()).max(1);
     let method = draft.message.method();
@@ -140,20 +169,20 @@ fn lookup(context: &mut Context, table: &[u8]) -> Answer<'static> {
     });
     let targets = match found {
         Ok(targets) => targets,
-        Err(Missed::Unknown) => return Ok(Given::Int(-1)),
-        Err(Missed::Method) => return Ok(Given::Int(-2)),
+        Err(Missed::Unknown) => return Ok(-1),
+        Err(Missed::Method) => return Ok(-2),
     };
     for target in &targets {
         let texts = [Some(&target.uri), target.dst_uri.as_ref(), target.path.as_ref()];
         held(&mut context.vars, texts.into_iter().flatten().map(Bytes::len).sum())?;
     }
     let mut targets = targets.into_iter();
-    let Some(first) = targets.next() else { return Ok(Given::Int(-1)) };
+    let Some(first) = targets.next() else { return Ok(-1) };
     let draft = &mut context.draft;
     (draft.uri, draft.dst_uri, draft.q) = (Some(first.uri), first.dst_uri, first.q);
     draft.path = first.path;
     draft.force_socket = first.socket.or(draft.force_socket);
     draft.branch_flags |= first.flags;
     draft.branches.extend(targets);
-    Ok(Given::Int(1))
+    Ok(1)
 }
