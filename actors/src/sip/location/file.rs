@@ -36,7 +36,9 @@ impl File {
             path: path.to_owned(),
             cause: Box::new(cause),
         };
-        let opened = Database::builder().set_cache_size(CACHE).create(path);
+        // A broken file has to be an error, not a panic; all of it is read anyway.
+        let mut builder = Database::builder();
+        let opened = builder.set_cache_size(CACHE).set_check_integrity_on_open(true).create(path);
         let database = opened.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => LocationError::InUse(path.to_owned()),
             other => fault(other.into()),

@@ -155,6 +155,35 @@ fn what_is_no_file_of_bindings_stays_as_it_is() {
 }
 
 #[test]
+fn a_broken_file_is_an_error_and_no_panic() {
+    let (folder, now) = (folder(), Instant::now());
+    let path = folder.path().join("location.redb");
+    let locations = open(&path).unwrap();
+    for user in 0..50 {
+        bind(&locations, &format!("u{user}"), 1, 600, now);
+    }
+    drop(locations);
+    let whole = std::fs::read(&path).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut refused = 0;
+    for (number, at) in (0..used).step_by(used / 60).enumerate() {
+        let mut broken = whole.clone();
+        broken[at..(at + 64).min(whole.len())].fill(0xa5);
+        let path = folder.path().join(format!("broken{number}"));
+        std::fs::write(&path, &broken).unwrap();
+        // What it hit may have been free.
+        if let Ok(locations) = open(&path) {
+            assert_eq!(locations.bindings(), 50, "{at}");
+        } else {
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    assert!(open(&path).is_err(), "cut off");
+}
+
+#[test]
 fn another_version_and_a_broken_record_are_refused() {
     let folder = folder();
     for (name, version, record) in [("version", 2, &b""[..]), ("record", 1, b"x")] {
