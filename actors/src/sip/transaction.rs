@@ -17,6 +17,9 @@ mod legs;
 mod main_line;
 mod routes;
 
+#[cfg(test)]
+mod tests;
+
 pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
