@@ -73,7 +73,10 @@ fn by_transaction(context: &mut Context, code: u16, reason: &[u8]) -> Result<i64
     held(&mut context.vars, reason.len() + lines.iter().map(Bytes::len).sum::<usize>())?;
     let reason = Bytes::copy_from_slice(reason);
     context.effects.push(Effect::Reply { code, reason, lines });
-    context.answered |= code >= 200;
+    if code >= 200 {
+        context.answered = true;
+        context.tm.owed = None;
+    }
     Ok(1)
 }
 

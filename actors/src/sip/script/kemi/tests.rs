@@ -13,6 +13,7 @@ use lineway_wire::sip::own::{Alias, Own, Received, Socket, SocketId, Transport};
 
 use super::var::{self, Name};
 use crate::settings::SipRouterSettings;
+use crate::sip::back::Way;
 use crate::sip::script::function::Given;
 use crate::sip::script::{Context, Effect, End, Route, Script, ScriptLimits, Source, Step, Want};
 use crate::sip::shared::{ScriptEnv, SipShared};
@@ -20,10 +21,13 @@ use crate::sip::shared::{ScriptEnv, SipShared};
 mod basic;
 mod docs;
 mod edits;
+mod examples;
 mod message;
 mod pv;
 mod shared;
+mod stateful;
 mod table;
+mod tm;
 
 /// A request as the caller sends it.
 const INVITE: &str = "INVITE sip:bob@example.com SIP/2.0
@@ -62,13 +66,27 @@ struct Ran {
 }
 
 impl Ran {
-    /// The replies that it made: status lines.
+    /// The replies that it made: status lines; those of a transaction without the version.
     fn replies(&self) -> Vec<String> {
-        let line = |Effect::Send { bytes, .. }: &Effect| {
-            let end = bytes.iter().position(|byte| *byte == b'\r').unwrap();
-            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        let line = |effect: &Effect| match effect {
+            Effect::Send { bytes, .. } => {
+                let end = bytes.iter().position(|byte| *byte == b'\r').unwrap();
+                String::from_utf8_lossy(&bytes[..end]).into_owned()
+            }
+            Effect::Reply { code, reason, .. } => {
+                format!("{code} {}", String::from_utf8_lossy(reason))
+            }
         };
         self.context.effects.iter().map(line).collect()
+    }
+
+    /// The bytes and the way of the one reply without state that it made.
+    #[track_caller]
+    fn sent_reply(&self) -> (&str, &Way) {
+        match &self.context.effects[..] {
+            [Effect::Send { bytes, way, .. }] => (std::str::from_utf8(bytes).unwrap(), way),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn value(&self, name: &str) -> String {
@@ -138,11 +156,22 @@ fn script(text: &str) -> Rc<Script> {
 fn run_script(script: &Rc<Script>, context: Context, result: i64) -> Ran {
     let is_request = context.draft.message.is_request();
     let route = if is_request { Route::Request } else { Route::Reply };
+    run_route(script, route, context, |_| result)
+}
+
+/// Runs a route; what waits goes on with what `results` has for it.
+fn run_route(
+    script: &Rc<Script>,
+    route: Route<'_>,
+    context: Context,
+    results: impl Fn(&Want) -> i64,
+) -> Ran {
     let (mut wants, mut step) = (Vec::new(), script.start(route, context));
     loop {
         step = match step {
             Step::Ended(context, end) => return Ran { context, end, wants },
             Step::Suspended(suspended, want) => {
+                let result = results(&want);
                 wants.push(want);
                 suspended.resume(result, Instant::now())
             }
@@ -152,10 +181,15 @@ fn run_script(script: &Rc<Script>, context: Context, result: i64) -> Ran {
 
 /// Runs the body of a route on a message.
 fn run_in(env: &Rc<ScriptEnv>, body: &str, message: &str) -> Ran {
+    run_with(Context::new(draft(message), Rc::clone(env), Instant::now()), body)
+}
+
+/// Runs the body of a route in a context. There are functions `x` and `on_..` to arm.
+fn run_with(context: Context, body: &str) -> Ran {
     let script = script(&format!(
-        "local function route() {body}\nend\nksr_request_route = route\nksr_reply_route = route"
+        "local function route() {body}\nend\nksr_request_route = route\nksr_reply_route = route
+        x, on_branch, on_reply, on_failure, on_branch_failure = route, route, route, route, route"
     ));
-    let context = Context::new(draft(message), Rc::clone(env), Instant::now());
     run_script(&script, context, 1)
 }
 
@@ -166,6 +200,11 @@ fn run(body: &str, message: &str) -> Ran {
 /// Runs expressions one after the other in one invocation, and compares each with `type:value`.
 #[track_caller]
 fn check_in(env: &Rc<ScriptEnv>, message: &str, expected: &[(&str, &str)]) -> Ran {
+    check_with(Context::new(draft(message), Rc::clone(env), Instant::now()), expected)
+}
+
+#[track_caller]
+fn check_with(context: Context, expected: &[(&str, &str)]) -> Ran {
     let mut body = String::new();
     for (place, (expression, _)) in expected.iter().enumerate() {
         writeln!(
@@ -175,7 +214,7 @@ fn check_in(env: &Rc<ScriptEnv>, message: &str, expected: &[(&str, &str)]) -> Ra
         )
         .unwrap();
     }
-    let ran = run_in(env, &body, message);
+    let ran = run_with(context, &body);
     assert_eq!(ran.end, End::Normal);
     for (place, (expression, want)) in expected.iter().enumerate() {
         assert_eq!(ran.value(&format!("$avp(out{place})")), *want, "{expression}");

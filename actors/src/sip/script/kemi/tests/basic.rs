@@ -1,9 +1,14 @@
-//! The built-in script, `examples/sip/basic.lua`.
+//! The built-in script, `examples/sip/basic.lua`, without state.
 
 use lineway_wire::sip::{forward, hop};
 
 use super::*;
-use crate::settings::built_in_script;
+use crate::settings::{SipMode, built_in_script};
+
+/// What one worker works with in a router that keeps nothing.
+fn env() -> Rc<ScriptEnv> {
+    env_with(|settings| settings.mode = SipMode::Stateless)
+}
 
 /// Runs the built-in script with some of its text replaced.
 fn run_changed(change: &[(&str, &str)], message: &str, result: i64) -> Ran {
@@ -149,8 +154,7 @@ fn what_is_addressed_to_the_proxy_is_answered() {
     answered(INVITE, "404 Not here");
     answered(&INVITE.replace("INVITE", "CANCEL"), "481 Call/Transaction Does Not Exist");
     let ran = answered(&INVITE.replace("INVITE", "REGISTER"), "405 Method Not Allowed");
-    let Effect::Send { bytes, .. } = &ran.context.effects[0];
-    assert!(String::from_utf8_lossy(bytes).contains("\r\nAllow: INVITE, "));
+    assert!(ran.sent_reply().0.contains("\r\nAllow: INVITE, "));
 }
 
 #[test]
@@ -177,8 +181,7 @@ fn case_s24_max_forwards() {
 fn sip_r012_the_483_has_a_to_tag() {
     let ran =
         answered(&foreign("INVITE").replace("Forwards: 70", "Forwards: 0"), "483 Too Many Hops");
-    let Effect::Send { bytes, .. } = &ran.context.effects[0];
-    assert!(String::from_utf8_lossy(bytes).contains("\r\nTo: <sip:bob@127.0.0.1>;tag="));
+    assert!(ran.sent_reply().0.contains("\r\nTo: <sip:bob@127.0.0.1>;tag="));
 }
 
 #[test]

@@ -285,7 +285,8 @@ fn what_is_no_variable_is_an_error_that_names_it() {
     for (call, want) in [
         (r#"KSR.pv.get("$nonsense")"#, "KSR.pv.get: \"$nonsense\" is no pseudo-variable"),
         (r#"KSR.pv.sets("ru", "x")"#, "KSR.pv.sets: \"ru\" is no pseudo-variable"),
-        (r#"KSR.pv.get("$T_reply_code")"#, "needs transactions, which this version does not have"),
+        (r#"KSR.pv.get("$T_req(ru)")"#, "\"$T_req(ru)\" is no pseudo-variable"),
+        (r#"KSR.pv.get("$T_req($T_req($ru))")"#, "is no pseudo-variable"),
         (r#"KSR.pv.get("$hdr($nope)")"#, "\"$nope\" is no pseudo-variable"),
     ] {
         let ran = run(call, INVITE);
