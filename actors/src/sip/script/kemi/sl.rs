@@ -18,6 +18,8 @@ const UNKNOWN_ERROR: &str = "I'm terribly sorry, server error occurred (1";
 /// The functions of `KSR.sl`.
 pub(super) static FUNCTIONS: &[Function] = &[
     SL.int("sl_send_reply", INT_STR, |context, args| match status(args.int(0)) {
+        // A `t_relay` that failed has one answer, and its transaction gives it.
+        Some(code) if context.tm.owed.is_some() => Ok(reply(context, code, args.str(1))?.into()),
         Some(code) => Ok(without_state(context, code, args.str(1))?.into()),
         None => Ok(Given::Int(-1)),
     }),
@@ -64,8 +66,10 @@ pub(super) fn send(context: &mut Context, code: u16, reason: &[u8]) -> Result<i6
 /// Answers by the transaction: -1 behind a final of this run, in routes for one branch, and for what
 /// is no reason.
 fn by_transaction(context: &mut Context, code: u16, reason: &[u8]) -> Result<i64, Raised> {
-    let tells =
-        matches!(context.tm.route, RouteKind::Request | RouteKind::BranchReply | RouteKind::Failure);
+    let tells = matches!(
+        context.tm.route,
+        RouteKind::Request | RouteKind::BranchReply | RouteKind::Failure
+    );
     if !tells || context.answered || !is_reason(reason) {
         return Ok(-1);
     }
@@ -94,7 +98,10 @@ fn without_state(context: &mut Context, code: u16, reason: &[u8]) -> Result<i64,
     held(&mut context.vars, out.len())?;
     let way = Way::back(back, &context.draft);
     context.effects.push(Effect::Send { way, bytes: out.into(), code });
-    context.answered |= code >= 200;
+    if code >= 200 {
+        context.answered = true;
+        context.tm.owed = None;
+    }
     Ok(1)
 }
 

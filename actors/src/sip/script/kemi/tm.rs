@@ -206,6 +206,9 @@ fn reply(context: &mut Context, code: i64, reason: &[u8]) -> Answer<'static> {
     if !can {
         return Ok(Given::Int(-1));
     }
+    if code >= 200 {
+        context.tm.owed = None;
+    }
     let reason = Bytes::copy_from_slice(reason);
     Ok(Given::Wait(Want::Tm(TmWant::Reply { code, reason })))
 }

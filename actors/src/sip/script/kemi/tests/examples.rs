@@ -20,8 +20,7 @@ fn start(script: &Rc<Script>, env: &Rc<ScriptEnv>, message: &str) -> Ran {
 /// Runs the failure route that a run has armed, for a failure of this status.
 fn fail(script: &Rc<Script>, earlier: &Ran, code: u16) -> Ran {
     let route = earlier.context.tm.armed.failure.clone().expect("a failure route");
-    let ran =
-        run_route(script, Route::Named(&route), failure_of(&earlier.context, code), |_| 1);
+    let ran = run_route(script, Route::Named(&route), failure_of(&earlier.context, code), |_| 1);
     assert_eq!(ran.end, End::Normal);
     ran
 }
@@ -48,7 +47,10 @@ fn each_example_loads() {
 fn sip_r085_the_second_trunk_takes_what_the_first_does_not() {
     let (script, env) = (script(FAILOVER), env());
     let first = start(&script, &env, INVITE);
-    assert_eq!((&first.wants[..], destination(&first)), (&[RELAY][..], "sip:trunk1.example.net".into()));
+    assert_eq!(
+        (&first.wants[..], destination(&first)),
+        (&[RELAY][..], "sip:trunk1.example.net".into())
+    );
     assert_eq!(first.context.tm.timing.fr, Some(Duration::from_secs(3)));
     for code in [503, 500, 408] {
         let second = fail(&script, &first, code);
@@ -92,11 +94,17 @@ fn sip_r130_phones_are_tried_from_high_q_to_low() {
     let contacts = "<sip:a@10.0.0.1>;q=0.5, <sip:b@10.0.0.2>;q=0.9, <sip:c@10.0.0.3>;q=0.5";
     assert_eq!(start(&script, &env, &register("bob", contacts)).replies(), ["SIP/2.0 200 OK"]);
     let first = start(&script, &env, INVITE);
-    assert_eq!((&first.wants[..], first.context.draft.uri()), (&[RELAY][..], &b"sip:b@10.0.0.2"[..]));
+    assert_eq!(
+        (&first.wants[..], first.context.draft.uri()),
+        (&[RELAY][..], &b"sip:b@10.0.0.2"[..])
+    );
     let second = fail(&script, &first, 486);
     assert_eq!((second.wants.len(), second.context.draft.branches.len()), (1, 1));
     let last = fail(&script, &second, 408);
-    assert_eq!((&last.wants[..], destination(&last)), (&[RELAY][..], "sip:voicemail.example.com".into()));
+    assert_eq!(
+        (&last.wants[..], destination(&last)),
+        (&[RELAY][..], "sip:voicemail.example.com".into())
+    );
     assert_eq!(last.context.draft.uri(), b"sip:bob@example.com", "the name that was called");
     assert_eq!(last.context.tm.armed.failure, None);
     assert_eq!(fail(&script, &first, 603).wants, [], "a refusal is meant for all phones");
@@ -106,7 +114,10 @@ fn sip_r130_phones_are_tried_from_high_q_to_low() {
 fn who_has_no_phone_has_a_voice_mail() {
     let (script, env) = (script(SERIAL), env());
     let ran = start(&script, &env, INVITE);
-    assert_eq!((&ran.wants[..], destination(&ran)), (&[RELAY][..], "sip:voicemail.example.com".into()));
+    assert_eq!(
+        (&ran.wants[..], destination(&ran)),
+        (&[RELAY][..], "sip:voicemail.example.com".into())
+    );
     let ran = start(&script, &env, &INVITE.replace("INVITE", "MESSAGE"));
     assert_eq!(ran.replies(), ["SIP/2.0 404 Not here"]);
 }

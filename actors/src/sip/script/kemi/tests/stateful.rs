@@ -91,8 +91,8 @@ fn sip_r060_a_cancel_without_an_invite_is_dropped() {
 
 #[test]
 fn sip_r048_the_ack_of_a_2xx_follows_its_route() {
-    let routed = in_dialog("ACK")
-        .replace("Max-Forwards", "Route: <sip:127.0.0.1:25460;lr>\nMax-Forwards");
+    let routed =
+        in_dialog("ACK").replace("Max-Forwards", "Route: <sip:127.0.0.1:25460;lr>\nMax-Forwards");
     let ran = run(&routed);
     assert_eq!((ran.wants, ran.context.effects.len()), (vec![RELAY], 0));
 }
@@ -107,8 +107,8 @@ fn sip_r042_the_ack_of_a_failure_ends_here() {
 
 #[test]
 fn sip_r115_a_request_in_a_dialog_follows_its_route() {
-    let routed = in_dialog("BYE")
-        .replace("Max-Forwards", "Route: <sip:127.0.0.1:25460;lr>\nMax-Forwards");
+    let routed =
+        in_dialog("BYE").replace("Max-Forwards", "Route: <sip:127.0.0.1:25460;lr>\nMax-Forwards");
     let ran = run(&routed);
     assert_eq!((ran.wants, ran.context.effects.len()), (vec![CHECK, RELAY], 0));
     assert_eq!(run(&in_dialog("BYE")).replies(), ["SIP/2.0 404 Not here"]);
@@ -177,7 +177,8 @@ fn sip_r130_the_switch_for_serial_lets_them_ring_one_after_the_other() {
 #[test]
 fn a_method_that_no_phone_takes_is_405() {
     let (script, env) = (changed(&[]), env());
-    let register = register("bob", "<sip:bob@10.0.0.5>").replace("User-Agent", "Allow: INVITE, ACK\nUser-Agent");
+    let register = register("bob", "<sip:bob@10.0.0.5>")
+        .replace("User-Agent", "Allow: INVITE, ACK\nUser-Agent");
     run_in(&script, &env, &register);
     let ran = run_in(&script, &env, &INVITE.replace("INVITE", "MESSAGE"));
     assert_eq!(ran.replies(), ["SIP/2.0 405 Method Not Allowed"]);

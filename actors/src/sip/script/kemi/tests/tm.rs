@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::sip::script::kemi::Vars;
-use crate::sip::script::tm::{Branches, BranchFinal, Failed, RelayTo, RouteKind, TmWant};
+use crate::sip::script::tm::{BranchFinal, Branches, Failed, RelayTo, RouteKind, TmWant};
 
 mod contacts;
 mod replies;
@@ -95,9 +95,8 @@ fn what_needs_the_machinery_is_wanted() {
 
 #[test]
 fn a_request_that_has_its_transaction_needs_not_ask_for_it() {
-    let stateful = || {
-        context_with(RouteKind::Request, |context| context.tm.transaction = Some(transaction()))
-    };
+    let stateful =
+        || context_with(RouteKind::Request, |context| context.tm.transaction = Some(transaction()));
     let ran = check_with(
         stateful(),
         &[
@@ -443,9 +442,8 @@ fn avps_go_with_the_transaction_and_variables_do_not() {
         KSR.pv.sets('$xavp(x=>k)', 'deep'); KSR.pv.sets('$var(v)', 'gone')",
         INVITE,
     );
-    let with = |vars: &Vars| {
-        context_with(RouteKind::BranchReply, |context| context.vars = vars.kept())
-    };
+    let with =
+        |vars: &Vars| context_with(RouteKind::BranchReply, |context| context.vars = vars.kept());
     check_with(
         with(&ran.context.vars),
         &[

@@ -120,12 +120,14 @@ fn an_error_that_nothing_says_more_of_is_500() {
 }
 
 #[test]
-fn the_script_of_an_answer_of_its_own_owes_nothing() {
-    let mut context = stateful();
-    context.tm.owed = Some(UNRESOLVABLE);
-    let ran = run_with(context, "KSR.tm.t_reply(480, 'Later')");
-    assert_eq!(ran.replies(), ["480 Later"]);
-    assert_eq!(ran.context.tm.owed, None);
+fn a_script_with_an_answer_of_its_own_owes_nothing() {
+    for call in ["KSR.tm.t_reply", "KSR.sl.send_reply", "KSR.sl.sl_send_reply"] {
+        let mut context = stateful();
+        context.tm.owed = Some(UNRESOLVABLE);
+        let ran = run_with(context, &format!("{call}(480, 'Later')"));
+        assert_eq!(ran.replies(), ["480 Later"], "{call}");
+        assert_eq!(ran.context.tm.owed, None, "{call}");
+    }
 }
 
 #[test]
