@@ -21,6 +21,7 @@ mod routes;
 mod tests;
 
 pub use branch::SipBranch;
+pub(crate) use home::BranchAddress;
 pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;

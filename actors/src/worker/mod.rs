@@ -41,7 +41,7 @@ use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
-use crate::sip::transaction::SipBranch;
+use crate::sip::transaction::BranchAddress;
 use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
@@ -90,7 +90,7 @@ pub struct Worker {
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     lessees: Lessees,
     /// The branches of SIP transactions: what the supervisor says of their deadlines goes there.
-    branches: RefCell<HashMap<u64, Addr<SipBranch>>>,
+    branches: RefCell<HashMap<u64, BranchAddress>>,
     numbers: Cell<u64>,
     drains: Cell<bool>,
     /// `drain-timeout-ms`, for a parent that an operator drains.
@@ -443,12 +443,12 @@ impl Worker {
             return line.addr.tell(expired);
         }
         if let Some(branch) = self.branches.borrow().get(&expired.id.number) {
-            branch.do_send(expired);
+            branch.tell(expired);
         }
     }
 
     /// Enters a branch of a SIP transaction, which watches deadlines under this number.
-    pub(crate) fn enter_branch(&self, id: LineId, branch: Addr<SipBranch>) {
+    pub(crate) fn enter_branch(&self, id: LineId, branch: BranchAddress) {
         self.branches.borrow_mut().insert(id.number, branch);
     }
 
@@ -488,7 +488,7 @@ impl Worker {
             line.addr.tell(WatchAgain);
         }
         for branch in self.branches.borrow().values() {
-            branch.do_send(WatchAgain);
+            branch.tell(WatchAgain);
         }
     }
 }

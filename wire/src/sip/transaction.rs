@@ -18,7 +18,7 @@ mod table;
 use std::time::Duration;
 
 pub use client::{Cancelling, Client, ClientStart, Due, Heard, Pass};
-pub use local::{TRYING, Tag, ack, cancel, reply_headers};
+pub use local::{TRYING, Tag, ack, cancel, core_of, reply_headers};
 pub use server::{CancelWhy, Do, Says, Transaction, TransactionStart};
 pub use table::{Ended, Found, Table, TransactionId};
 

@@ -10,14 +10,14 @@ use actix::fut::{ActorFuture, ActorFutureExt};
 use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure};
-use lineway_wire::sip::message::{Limits, Message};
+use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{
-    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel,
+    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel, core_of,
 };
 use lineway_wire::wheel::Key;
 
-use super::home::{Hold, Home};
-use super::main_line::{BranchSays, SipTransaction, Word};
+use super::home::{BranchAddress, Entry, Hold, Home};
+use super::main_line::{ANY_SIZE, BranchSays, Word};
 use crate::line::OWN_LIMIT;
 use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch, WatchAgain};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
@@ -65,7 +65,7 @@ pub(super) struct EndBranch;
 pub(super) struct BranchStart {
     pub(super) home: Rc<Home>,
     pub(super) sending: Rc<Sending>,
-    pub(super) main: Addr<SipTransaction>,
+    pub(super) entry: Rc<Entry>,
     pub(super) index: u16,
     pub(super) client: ClientStart,
     pub(super) going: Going,
@@ -75,28 +75,40 @@ pub(super) struct BranchStart {
 pub struct SipBranch {
     home: Rc<Home>,
     sending: Rc<Sending>,
-    main: Addr<SipTransaction>,
+    entry: Rc<Entry>,
     index: u16,
     line: LineId,
-    start: ClientStart,
+    kind: Kind,
+    /// What it begins with, until its request has left.
+    start: Option<Box<ClientStart>>,
     /// Once its request has left.
     sent: Option<(Client, Left)>,
-    /// The CANCEL that it sends, or the header lines of it until it does.
-    cancel: Option<Bytes>,
-    reasons: Option<Vec<Bytes>>,
+    cancel: Cancel,
     /// What the supervisor watches.
     watched: Option<Instant>,
     generation: u32,
     timer: Option<(Instant, Key)>,
     /// How it ended is counted.
     counted: bool,
+    /// A provisional came.
+    spoke: bool,
+}
+
+/// The CANCEL of a branch.
+enum Cancel {
+    /// Nobody wants it.
+    None,
+    /// It is wanted, with these header lines (R59, R65).
+    Wanted(Vec<Bytes>),
+    /// It has left, and leaves again as it is.
+    Sent(Bytes),
 }
 
 impl SipBranch {
     /// Sends the request of a branch: its actor, unless it could not be sent, and what came of it,
     /// unless it takes time and the branch says so later.
     pub(super) fn start(start: BranchStart) -> (Option<Addr<Self>>, Option<Result<(), Failure>>) {
-        let BranchStart { home, sending, main, index, client, going } = start;
+        let BranchStart { home, sending, entry, index, client, going } = start;
         let (sent, later) = match sending.branch(going) {
             Outcome::Now(Err(failure)) => return (None, Some(Err(failure))),
             Outcome::Now(Ok(left)) => (Some(begun(client, left)), None),
@@ -106,23 +118,25 @@ impl SipBranch {
         let line = home.worker.next_id();
         home.metrics.transactions.branch_opened();
         let actors = home.worker.board.metrics.actors().clone();
-        let (panicked, worker) = (main.clone(), Rc::clone(&home.worker));
+        let panicked = Rc::clone(&entry);
+        let worker = Rc::clone(&home.worker);
+        worker.enter_branch(line, BranchAddress { entry: Rc::clone(&entry), branch: index });
         let build = |ctx: &mut Context<Self>| {
-            home.worker.enter_branch(line, ctx.address());
             let mut branch = Self {
                 home,
                 sending,
-                main,
+                entry,
                 index,
                 line,
-                start: client,
+                kind: client.kind,
+                start: later.is_some().then(|| Box::new(client)),
                 sent,
-                cancel: None,
-                reasons: None,
+                cancel: Cancel::None,
                 watched: None,
                 generation: 0,
                 timer: None,
                 counted: false,
+                spoke: false,
             };
             if let Some(later) = later {
                 ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
@@ -134,19 +148,22 @@ impl SipBranch {
         };
         let address = spawn::start(ActorKind::SipBranch, &actors, build, move |_| {
             worker.branch_gone(line);
-            panicked.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
+            if let Some(main) = panicked.main.get() {
+                main.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
+            }
         });
         (Some(address), result)
     }
 
     /// What came of sending a request that took time.
     fn left(&mut self, left: Result<Left, Failure>, ctx: &mut Context<Self>) {
-        let result = match left {
-            Ok(left) => {
-                self.sent = Some(begun(self.start, left));
+        let result = match (left, self.start.take()) {
+            (Ok(left), Some(start)) => {
+                self.sent = Some(begun(*start, left));
                 Ok(())
             }
-            Err(failure) => Err(failure),
+            (Ok(_), None) => Ok(()),
+            (Err(failure), _) => Err(failure),
         };
         let failed = result.is_err();
         if failed {
@@ -157,7 +174,7 @@ impl SipBranch {
             return ctx.stop();
         }
         // It may have been cancelled on the way.
-        if self.reasons.is_some() {
+        if !matches!(self.cancel, Cancel::None) {
             self.cancel();
         }
         self.watch();
@@ -171,14 +188,14 @@ impl SipBranch {
     }
 
     fn say(&self, word: Word, hold: Option<Hold>) {
-        self.main.do_send(BranchSays { branch: self.index, word, hold });
+        if let Some(main) = self.entry.main.get() {
+            main.do_send(BranchSays { branch: self.index, word, hold });
+        }
     }
 
     /// The request as it was sent.
     fn request(left: &Left) -> Option<Message> {
-        let limits =
-            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
-        Message::parse(left.bytes.clone(), &limits).ok()
+        Message::parse(left.bytes.clone(), &ANY_SIZE).ok()
     }
 
     fn send(&self, left: &Left, bytes: Bytes) {
@@ -188,11 +205,15 @@ impl SipBranch {
     /// Sends the CANCEL, the same bytes each time.
     fn send_cancel(&mut self) {
         let Some((_, left)) = &self.sent else { return };
-        if self.cancel.is_none() {
-            let reasons = self.reasons.take().unwrap_or_default();
-            self.cancel = Self::request(left).map(|request| cancel(&request, &reasons).into());
+        if !matches!(self.cancel, Cancel::Sent(_)) {
+            let Some(request) = Self::request(left) else { return };
+            let reasons = match &self.cancel {
+                Cancel::Wanted(reasons) => &reasons[..],
+                _ => &[],
+            };
+            self.cancel = Cancel::Sent(exact(&cancel(&request, reasons)));
         }
-        if let Some(bytes) = &self.cancel {
+        if let Cancel::Sent(bytes) = &self.cancel {
             self.send(left, bytes.clone());
         }
     }
@@ -230,8 +251,23 @@ impl SipBranch {
         if heard.cancel {
             self.send_cancel();
         }
+        if code < 200 {
+            self.forget_the_rest();
+        }
         if heard.pass != Pass::Nothing {
             self.say(Word::Reply(heard.pass, draft), Some(hold));
+        }
+    }
+
+    /// A request that is not sent again is needed for its ACK and its CANCEL only: of a large one
+    /// no more is kept.
+    fn forget_the_rest(&mut self) {
+        let Some((_, left)) = &mut self.sent else { return };
+        if self.kind == Kind::Invite
+            && !std::mem::replace(&mut self.spoke, true)
+            && let Some(request) = Self::request(left)
+        {
+            left.bytes = exact(&core_of(&request));
         }
     }
 
@@ -252,7 +288,7 @@ impl SipBranch {
                     self.home.metrics.transactions.sent_again(SipAgain::Cancel);
                 }
                 Some(Due::Timeout { spoke, cancel }) => {
-                    let is_invite = self.start.kind == Kind::Invite;
+                    let is_invite = self.kind == Kind::Invite;
                     let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
                     self.home.metrics.transactions.timeout(timer);
                     self.count(SipBranchEnd::Timeout);
@@ -317,6 +353,11 @@ fn begun(mut start: ClientStart, left: Left) -> (Client, Left) {
     (Client::new(start, timers::now()), left)
 }
 
+/// Bytes that are kept: no more room than they need.
+fn exact(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
+}
+
 impl Drop for SipBranch {
     fn drop(&mut self) {
         let broken = std::thread::panicking();
@@ -378,8 +419,8 @@ impl Handler<CancelBranch> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, CancelBranch { reasons }: CancelBranch, _: &mut Self::Context) {
-        if self.cancel.is_none() && self.reasons.is_none() {
-            self.reasons = Some(reasons);
+        if matches!(self.cancel, Cancel::None) {
+            self.cancel = Cancel::Wanted(reasons);
             self.cancel();
             self.watch();
         }
@@ -401,7 +442,9 @@ impl Handler<Retime> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, Retime(timing): Retime, _: &mut Self::Context) {
-        self.start.timing = timing;
+        if let Some(start) = &mut self.start {
+            start.timing = timing;
+        }
         if let Some((client, _)) = &mut self.sent {
             client.retime(timing, timers::now());
         }

@@ -72,11 +72,45 @@ pub(in crate::sip) struct Entry {
 
 /// A branch as the router sees it.
 pub(in crate::sip) struct BranchEntry {
+    /// `None` for one whose request could not be sent.
     pub(in crate::sip) address: Option<Addr<SipBranch>>,
     /// The Request-URI that it was sent with.
     pub(in crate::sip) uri: Bytes,
     /// What it said last; 0 for nothing.
     pub(in crate::sip) status: Cell<u16>,
+}
+
+/// Where a branch is reached: each address takes memory, so that there is one of each.
+pub(crate) struct BranchAddress {
+    pub(super) entry: Rc<Entry>,
+    pub(super) branch: u16,
+}
+
+impl BranchAddress {
+    /// Tells the branch something, if it lives.
+    pub(crate) fn tell<M>(&self, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: actix::Handler<M>,
+    {
+        self.entry.tell(self.branch, message);
+    }
+}
+
+impl Entry {
+    /// Tells a branch something, if it lives.
+    pub(in crate::sip) fn tell<M>(&self, branch: u16, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: actix::Handler<M>,
+    {
+        let branches = self.branches.borrow();
+        if let Some(address) =
+            branches.get(usize::from(branch)).and_then(|branch| branch.address.as_ref())
+        {
+            address.do_send(message);
+        }
+    }
 }
 
 impl Home {

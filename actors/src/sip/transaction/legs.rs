@@ -76,12 +76,7 @@ impl Relaying {
 impl SipTransaction {
     /// Begins a leg with the targets of a draft: its Request-URI, and those that were appended.
     /// Where it takes time, the receiver hears of it, unless somebody else is named to.
-    pub(super) fn relay(
-        &mut self,
-        mut base: Draft,
-        way: RelayWay,
-        ctx: &mut Context<Self>,
-    ) -> Asked {
+    pub(super) fn relay(&mut self, mut base: Draft, way: RelayWay) -> Asked {
         if self.entry.cancelled.get() || self.relaying.is_some() {
             return Asked::Now(Err(CANCELLED));
         }
@@ -90,7 +85,7 @@ impl SipTransaction {
             targets.push_back(own_target(&base));
         }
         targets.extend(std::mem::take(&mut base.branches));
-        self.begin_leg(base, targets, way.to, ctx)
+        self.begin_leg(base, targets, way.to)
     }
 
     /// Begins a leg with these targets.
@@ -99,12 +94,11 @@ impl SipTransaction {
         base: Draft,
         targets: VecDeque<Target>,
         to: Option<Bytes>,
-        ctx: &mut Context<Self>,
     ) -> Asked {
         let (asks, sent, pending) = (Asks::Nobody, 0, 0);
         self.relaying =
             Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
-        match self.advance(ctx) {
+        match self.advance() {
             Some(result) => Asked::Now(result),
             None => {
                 let (answer, asked) = oneshot::channel();
@@ -118,10 +112,10 @@ impl SipTransaction {
 
     /// Makes the branches that are to be made; the result of the leg once all of them have left or
     /// failed.
-    fn advance(&mut self, ctx: &Context<Self>) -> Option<Result<(), Failure>> {
+    fn advance(&mut self) -> Option<Result<(), Failure>> {
         let mut relaying = self.relaying.take()?;
         while let Some(target) = relaying.targets.pop_front() {
-            match self.branch(&relaying.base, target, relaying.to.clone(), ctx) {
+            match self.branch(&relaying.base, target, relaying.to.clone()) {
                 Made::Skipped => {}
                 Made::Sent => relaying.sent += 1,
                 Made::Pending => relaying.pending += 1,
@@ -149,13 +143,7 @@ impl SipTransaction {
     }
 
     /// Makes one branch.
-    fn branch(
-        &mut self,
-        base: &Draft,
-        target: Target,
-        to: Option<Bytes>,
-        ctx: &Context<Self>,
-    ) -> Made {
+    fn branch(&mut self, base: &Draft, target: Target, to: Option<Bytes>) -> Made {
         if self.entry.cancelled.get() {
             return Made::Never(CANCELLED);
         }
@@ -190,7 +178,7 @@ impl SipTransaction {
         let start = BranchStart {
             home: Rc::clone(&self.home),
             sending: Rc::clone(&self.generation.sending),
-            main: ctx.address(),
+            entry: Rc::clone(&self.entry),
             index,
             client: ClientStart {
                 kind: self.entry.kind,
@@ -208,7 +196,7 @@ impl SipTransaction {
             },
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { address: address.clone(), armed, spoke: false });
+        self.branches.push(Branch { armed, spoke: false });
         let status = std::cell::Cell::new(0);
         self.entry.branches.borrow_mut().push(BranchEntry { address, uri, status });
         match result {

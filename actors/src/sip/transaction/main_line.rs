@@ -10,7 +10,8 @@ use actix::fut::ActorFuture;
 use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
-use lineway_wire::sip::message::{Method, Name, Start};
+use lineway_wire::sip::message::{Limits, Message, Method, Name, Start};
+use lineway_wire::sip::own::Received;
 use lineway_wire::sip::reply;
 use lineway_wire::sip::sl::Back;
 use lineway_wire::sip::transaction::{
@@ -135,9 +136,42 @@ pub(super) enum Word {
     Broken,
 }
 
+/// The request of a transaction.
+pub(super) enum Request {
+    /// As the request route has left it.
+    Whole(Box<Draft>),
+    /// What replies are made of.
+    Bare(Box<Bare>),
+}
+
+/// What of a request replies are made of.
+pub(super) struct Bare {
+    bytes: Bytes,
+    received: Received,
+    force_rport: bool,
+}
+
+impl Request {
+    /// A copy to work on.
+    pub(super) fn draft(&self) -> Draft {
+        match self {
+            Self::Whole(draft) => (**draft).clone(),
+            Self::Bare(bare) => {
+                let message = Message::parse(bare.bytes.clone(), &ANY_SIZE);
+                let mut draft = Draft::new(message.expect("it was parsed before"), bare.received);
+                draft.force_rport = bare.force_rport;
+                draft
+            }
+        }
+    }
+}
+
+/// What was let in once is read again whatever its size.
+pub(super) const ANY_SIZE: Limits =
+    Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+
 /// A branch as its transaction knows it.
 pub(super) struct Branch {
-    pub(super) address: Option<Addr<SipBranch>>,
     /// The routes that were armed when it was made.
     pub(super) armed: Armed,
     pub(super) spoke: bool,
@@ -149,11 +183,11 @@ pub struct SipTransaction {
     pub(super) entry: Rc<Entry>,
     pub(super) generation: Rc<Generation>,
     pub(super) machine: Transaction<Box<Draft>>,
-    /// The request as the request route has left it.
-    pub(super) request: Box<Draft>,
+    pub(super) request: Request,
     /// What `append_to_reply` has put into each reply that is made here.
     lines: Vec<Bytes>,
-    back: Back,
+    /// The way back to the caller.
+    way: Way,
     tag: Tag,
     pub(super) vars: Vars,
     pub(super) armed: Armed,
@@ -177,7 +211,7 @@ impl SipTransaction {
     /// Starts the transaction of a request; what it does first is done when this returns, but for
     /// what takes time.
     pub(in crate::sip) fn begin(begin: Begin) -> (Rc<Entry>, Asked) {
-        let Begin { home, generation, draft, vars, armed, timing, groups, first } = begin;
+        let Begin { home, generation, mut draft, vars, armed, timing, groups, first } = begin;
         let now = timers::now();
         let is_invite = draft.message.method() == Method::Invite;
         let kind = if is_invite { Kind::Invite } else { Kind::Other };
@@ -210,7 +244,7 @@ impl SipTransaction {
             options: settings.options(),
             cancelled: overtaken,
         };
-        let back = Back::of(&draft);
+        let way = Way::back(Back::of(&draft), &draft);
         let tag = Tag::new(&generation.env.own, &draft.message);
         let actors = home.worker.board.metrics.actors().clone();
         let living = home.shared.live();
@@ -223,9 +257,9 @@ impl SipTransaction {
                 entry: Rc::clone(&entry),
                 generation,
                 machine: Transaction::new(start, now),
-                request: Box::new(draft),
-                lines: Vec::new(),
-                back,
+                lines: std::mem::take(&mut draft.reply_lines),
+                request: Request::Whole(Box::new(draft)),
+                way,
                 tag,
                 vars,
                 armed,
@@ -240,18 +274,18 @@ impl SipTransaction {
                 end: None,
                 _living: living,
             };
-            transaction.lines = std::mem::take(&mut transaction.request.reply_lines);
             match first {
                 First::Wait => {}
                 First::Reply(code, reason) => {
                     transaction.reply(code, &reason, None);
                 }
                 First::Relay(way) => {
-                    let draft = (*transaction.request).clone();
-                    asked = transaction.relay_first(draft, way, ctx);
+                    let draft = transaction.request.draft();
+                    asked = transaction.relay_first(draft, way);
                 }
             }
             transaction.act(ctx);
+            transaction.park();
             transaction
         };
         spawn::start(ActorKind::SipTransaction, &actors, build, |_| {});
@@ -259,11 +293,30 @@ impl SipTransaction {
     }
 
     /// `t_relay()` in the request route.
-    fn relay_first(&mut self, draft: Draft, way: RelayWay, ctx: &mut Context<Self>) -> Asked {
+    fn relay_first(&mut self, draft: Draft, way: RelayWay) -> Asked {
         if self.entry.kind == Kind::Invite && self.machine.status() == 0 {
             self.reply(100, TRYING.as_bytes(), None);
         }
-        self.relay(draft, way, ctx)
+        self.relay(draft, way)
+    }
+
+    /// Of a request that no route will see again no more is kept than replies are made of.
+    fn park(&mut self) {
+        let armed = |armed: &Armed| {
+            armed.failure.is_some() || armed.reply.is_some() || armed.branch_failure.is_some()
+        };
+        if self.relaying.is_none()
+            && !(self.branches.is_empty() && self.machine.status() < 200)
+            && !armed(&self.armed)
+            && !self.branches.iter().any(|branch| armed(&branch.armed))
+            && let Request::Whole(draft) = &self.request
+        {
+            self.request = Request::Bare(Box::new(Bare {
+                bytes: draft.message.bytes().clone(),
+                received: draft.received,
+                force_rport: draft.force_rport,
+            }));
+        }
     }
 
     /// Sends a reply that is made here; `lines` take the place of those that the request route has
@@ -274,8 +327,15 @@ impl SipTransaction {
         }
         let mut out = Vec::with_capacity(512);
         let lines = lines.unwrap_or(&self.lines);
-        reply_headers(&self.request, code, reason, &self.tag, lines, &mut out);
-        let bytes = Bytes::from(out);
+        match &self.request {
+            Request::Whole(draft) => {
+                reply_headers(draft, code, reason, &self.tag, lines, &mut out);
+            }
+            Request::Bare(_) => {
+                reply_headers(&self.request.draft(), code, reason, &self.tag, lines, &mut out);
+            }
+        }
+        let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
         self.home.metrics.reply_sent(code);
         self.replied(code, bytes, true);
@@ -293,10 +353,10 @@ impl SipTransaction {
     /// Sends the reply of a branch up.
     fn relay_reply(&mut self, code: u16, draft: &Draft) {
         let own = &self.generation.env.own;
-        let Some(socket) = own.socket(self.back.socket) else { return };
+        let Some(socket) = own.socket(self.way.socket) else { return };
         let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
         reply::write(draft, own, socket, &mut out);
-        let bytes = Bytes::from(out);
+        let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
         self.home.metrics.reply_forwarded(code);
         self.replied(code, bytes, false);
@@ -331,8 +391,7 @@ impl SipTransaction {
     }
 
     fn send_up(&self, bytes: Bytes) {
-        let way = Way::back(self.back, &self.request);
-        self.home.send(&self.generation.sending.transports, &way, bytes, |_| {});
+        self.home.send(&self.generation.sending.transports, &self.way, bytes, |_| {});
     }
 
     /// The script does not want a branch any more (`t_cancel_branches`).
@@ -346,10 +405,7 @@ impl SipTransaction {
         M: actix::Message<Result = ()> + Send + 'static,
         SipBranch: Handler<M>,
     {
-        if let Some(Branch { address: Some(address), .. }) = self.branches.get(usize::from(branch))
-        {
-            address.do_send(message);
-        }
+        self.entry.tell(branch, message);
     }
 
     /// Does what the machine wants done.
@@ -407,8 +463,8 @@ impl SipTransaction {
         M: actix::Message<Result = ()> + Send + 'static,
         SipBranch: Handler<M>,
     {
-        for address in self.branches.iter().filter_map(|branch| branch.address.as_ref()) {
-            address.do_send(message());
+        for branch in (0..).take(self.branches.len()) {
+            self.entry.tell(branch, message());
         }
     }
 
@@ -505,12 +561,12 @@ impl Handler<Relay> for SipTransaction {
     fn handle(&mut self, relay: Relay, ctx: &mut Self::Context) {
         let Relay { mut draft, vars, armed, timing, way, answer } = relay;
         self.lines = std::mem::take(&mut draft.reply_lines);
-        self.request = draft;
+        self.request = Request::Whole(draft);
         self.vars = vars;
         self.armed = armed;
         self.retime(timing);
-        let draft = (*self.request).clone();
-        match self.relay_first(draft, way, ctx) {
+        let draft = self.request.draft();
+        match self.relay_first(draft, way) {
             Asked::Now(result) => drop(answer.send(result)),
             Asked::Later(_) => {
                 if let Some(relaying) = &mut self.relaying {

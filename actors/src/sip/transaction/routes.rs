@@ -145,7 +145,8 @@ impl SipTransaction {
         let event = format!("tm:branch-failure:{route}");
         let script = &self.generation.script;
         let route = if script.has(Route::Named(&event)) { event } else { route.to_string() };
-        let mut context = self.context((*self.request).clone(), RouteKind::BranchFailure);
+        let request = self.request.draft();
+        let mut context = self.context(request, RouteKind::BranchFailure);
         context.tm.branch = Some(branch);
         context.tm.reply_code = code;
         context.tm.branch_timed_out = timed_out;
@@ -168,7 +169,7 @@ impl SipTransaction {
         let own = finals.iter().find(|of| of.branch == branch).copied();
         let winner = own.unwrap_or(BranchFinal { branch, code, timed_out: false });
         let spoke = self.branches.get(usize::from(branch)).is_some_and(|winner| winner.spoke);
-        let request = (*self.request).clone();
+        let request = self.request.draft();
         let used = (request_uri(&request), request.dst_uri.clone());
         let mut context = self.context(request, RouteKind::Failure);
         context.draft.branches.clear();
@@ -193,8 +194,7 @@ impl SipTransaction {
             };
             self.effects(suspended.context());
             let result = match want {
-                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to, ctx)
-                {
+                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to) {
                     Asked::Now(result) => result,
                     Asked::Later(_) => {
                         if let Some(relaying) = &mut self.relaying {
@@ -226,7 +226,6 @@ impl SipTransaction {
         &mut self,
         context: &mut Invocation,
         to: Option<crate::sip::script::tm::RelayTo>,
-        ctx: &mut Context<Self>,
     ) -> Asked {
         let mut base = context.draft.clone();
         let is_used = context
@@ -254,7 +253,7 @@ impl SipTransaction {
             self.machine.drop_replies(which);
         }
         let to = to.map(|to| to.uri());
-        self.begin_leg(base, targets, to, ctx)
+        self.begin_leg(base, targets, to)
     }
 
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
