@@ -1,6 +1,7 @@
 //! The actor that a `SipRouter` has on each worker: it takes the messages of its calls in order,
 //! runs the script and sends what that decided.
 
+mod admission;
 mod calls;
 pub(in crate::sip) mod core;
 pub(in crate::sip) mod sending;
@@ -24,8 +25,10 @@ use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
 use lineway_wire::sip::stream::StreamError;
 
+use self::admission::Drain;
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
+use super::dispatcher::pinger::{self, Pinger};
 use super::ring::{Arrival, Ring};
 use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
@@ -113,6 +116,8 @@ struct Belongings {
     env: Rc<RefCell<Option<Rc<ScriptEnv>>>>,
     /// Whether the script runs on this worker.
     health: NodeHealth,
+    /// What asks the targets of the dispatcher, on the first worker.
+    pinger: RefCell<Option<Pinger>>,
 }
 
 impl Belongings {
@@ -164,9 +169,23 @@ impl SipHandle {
         let _ = self.address().send(Adopt(yes)).await;
     }
 
-    /// Receives nothing from here on, sends what was decided, and ends.
+    /// From here on a call that would begin gets a 503 with Retry-After; all else is handled. The
+    /// result is how many transactions live on the worker, those that only absorb what comes late
+    /// among them, and calls that wait: with none on any worker nothing is lost by
+    /// [`SipHandle::retire`].
+    pub async fn drain(&self) -> usize {
+        self.address().send(Drain).await.unwrap_or(0)
+    }
+
+    /// Receives nothing from here on, sends what was decided, and ends. Its transactions end too.
     pub async fn retire(&self) {
-        let _ = self.address().send(Retire).await;
+        let _ = self.address().send(Retire { hand_over: false }).await;
+    }
+
+    /// The same, but for its transactions: they go on with the chain that is started next on this
+    /// worker for the same router, and on the same sockets.
+    pub async fn hand_over(&self) {
+        let _ = self.address().send(Retire { hand_over: true }).await;
     }
 }
 
@@ -180,7 +199,9 @@ struct Adopt(bool);
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Retire;
+struct Retire {
+    hand_over: bool,
+}
 
 /// The actor of a `SipRouter` on one worker.
 pub struct SipRouter {
@@ -228,13 +249,25 @@ impl SipRouter {
                 fault,
             },
         )?;
-        let home = Rc::new(Home::new(
-            Rc::clone(worker),
-            Arc::clone(&start.router),
-            Arc::clone(&start.site.router_metrics),
-            Arc::clone(&start.site.shared),
-        ));
+        let home = worker.parked_sip(&start.router, &start.site.shared).unwrap_or_else(|| {
+            Rc::new(Home::new(
+                Rc::clone(worker),
+                Arc::clone(&start.router),
+                Arc::clone(&start.site.router_metrics),
+                Arc::clone(&start.site.shared),
+            ))
+        });
+        let pinger = (worker.index == 0).then(|| {
+            Pinger::start(pinger::Site {
+                worker: Rc::clone(worker),
+                node: Arc::clone(&start.router),
+                own: Rc::clone(&own),
+                transports: Rc::clone(&transports),
+                shared: Arc::clone(&start.site.shared),
+            })
+        });
         let belongings = Rc::new(Belongings {
+            pinger: RefCell::new(pinger),
             home,
             health: worker.board.health.node(&start.router, worker.index, 0),
             worker: Rc::clone(worker),
@@ -261,6 +294,7 @@ impl SipRouter {
         let settings = Arc::clone(&belongings.settings.borrow());
         let generation = belongings.generation(&settings)?;
         *belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
+        generation.env.shared.dispatcher.adopt(&generation.env.targets);
         let router = Self {
             belongings: Rc::clone(belongings),
             scripts: vec![Rc::downgrade(&generation.script)],
@@ -385,6 +419,7 @@ impl Handler<Adopt> for SipRouter {
             *self.belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
             // The ACKs of what it has answered are still to come.
             self.core.generation.env.sl.swap(&generation.env.sl);
+            generation.env.shared.dispatcher.adopt(&generation.env.targets);
             self.core.generation = generation;
         }
     }
@@ -393,8 +428,15 @@ impl Handler<Adopt> for SipRouter {
 impl Handler<Retire> for SipRouter {
     type Result = ();
 
-    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
-        self.belongings.transports.stop();
+    fn handle(&mut self, Retire { hand_over }: Retire, ctx: &mut Self::Context) {
+        let Belongings { home, worker, transports, .. } = &*self.belongings;
+        self.belongings.pinger.take();
+        transports.stop();
+        if hand_over && !home.table.borrow().is_empty() {
+            worker.park_sip(Rc::clone(home));
+        } else {
+            home.finish_all();
+        }
         ctx.stop();
     }
 }

@@ -21,10 +21,10 @@ mod routes;
 mod tests;
 
 pub use branch::SipBranch;
-pub(crate) use home::BranchAddress;
 pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;
-pub(super) use home::{Entry, Hold, Home};
+pub(super) use home::Hold;
+pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

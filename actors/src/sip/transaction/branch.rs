@@ -16,12 +16,10 @@ use lineway_wire::sip::transaction::{
 };
 use lineway_wire::wheel::Key;
 
-use super::home::{BranchAddress, Entry, Hold, Home};
+use super::home::{Entry, Hold, Home};
 use super::main_line::{ANY_SIZE, BranchSays, Word};
 use crate::line::OWN_LIMIT;
-use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch, WatchAgain};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
-use crate::registry::LineId;
 use crate::sip::router::sending::{Going, Left, Outcome, Sending};
 use crate::spawn;
 use crate::worker::timers;
@@ -51,6 +49,11 @@ pub(super) struct CancelBranch {
 #[rtype(result = "()")]
 pub(super) struct Settle;
 
+/// The supervisor says that its deadline is over.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Overdue;
+
 /// The script has set other times.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -77,16 +80,12 @@ pub struct SipBranch {
     sending: Rc<Sending>,
     entry: Rc<Entry>,
     index: u16,
-    line: LineId,
     kind: Kind,
     /// What it begins with, until its request has left.
     start: Option<Box<ClientStart>>,
     /// Once its request has left.
     sent: Option<(Client, Left)>,
     cancel: Cancel,
-    /// What the supervisor watches.
-    watched: Option<Instant>,
-    generation: u32,
     timer: Option<(Instant, Key)>,
     /// How it ended is counted.
     counted: bool,
@@ -115,25 +114,19 @@ impl SipBranch {
             Outcome::Later(later) => (None, Some(later)),
         };
         let result = later.is_none().then_some(Ok(()));
-        let line = home.worker.next_id();
         home.metrics.transactions.branch_opened();
         let actors = home.worker.board.metrics.actors().clone();
         let panicked = Rc::clone(&entry);
-        let worker = Rc::clone(&home.worker);
-        worker.enter_branch(line, BranchAddress { entry: Rc::clone(&entry), branch: index });
         let build = |ctx: &mut Context<Self>| {
-            let mut branch = Self {
+            let branch = Self {
                 home,
                 sending,
                 entry,
                 index,
-                line,
                 kind: client.kind,
                 start: later.is_some().then(|| Box::new(client)),
                 sent,
                 cancel: Cancel::None,
-                watched: None,
-                generation: 0,
                 timer: None,
                 counted: false,
                 spoke: false,
@@ -143,11 +136,9 @@ impl SipBranch {
                     branch.left(left, ctx);
                 }));
             }
-            branch.watch();
             branch
         };
         let address = spawn::start(ActorKind::SipBranch, &actors, build, move |_| {
-            worker.branch_gone(line);
             if let Some(main) = panicked.main.get() {
                 main.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
             }
@@ -301,31 +292,10 @@ impl SipBranch {
         }
     }
 
-    /// Has the supervisor watch the deadline. One that moves away is noted here only: when the
-    /// earlier one is over, the later one is watched.
-    fn watch(&mut self) {
+    /// Has the supervisor watch the deadline.
+    fn watch(&self) {
         let deadline = self.sent.as_ref().and_then(|(client, _)| client.deadline());
-        match (deadline, self.watched) {
-            (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
-                self.generation += 1;
-                self.watched = Some(deadline);
-                self.home.worker.reporter.report(Report::Watch(Watch {
-                    id: self.line,
-                    generation: self.generation,
-                    kind: DeadlineKind::FinalReply,
-                    deadline,
-                }));
-            }
-            (None, Some(_)) => self.unwatch(),
-            _ => {}
-        }
-    }
-
-    fn unwatch(&mut self) {
-        if self.watched.take().is_some() {
-            let unwatch = Unwatch { id: self.line, generation: self.generation };
-            self.home.worker.reporter.report(Report::Unwatch(unwatch));
-        }
+        self.entry.set_deadline(self.index, deadline, &self.home.worker.reporter);
     }
 
     /// Sets the timer to what comes next: a retransmission, or the deadline should the supervisor
@@ -362,17 +332,16 @@ impl Drop for SipBranch {
     fn drop(&mut self) {
         let broken = std::thread::panicking();
         self.count(if broken { SipBranchEnd::Broken } else { SipBranchEnd::Cancelled });
-        self.unwatch();
         if let Some((_, key)) = self.timer.take() {
             self.home.worker.timers.cancel(key);
         }
-        self.home.worker.branch_gone(self.line);
+        self.entry.set_deadline(self.index, None, &self.home.worker.reporter);
     }
 }
 
 impl std::fmt::Debug for SipBranch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SipBranch").field("line", &self.line).finish_non_exhaustive()
+        f.debug_struct("SipBranch").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
@@ -380,6 +349,7 @@ impl Actor for SipBranch {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        self.watch();
         ctx.spawn(Turn);
     }
 }
@@ -460,23 +430,11 @@ impl Handler<EndBranch> for SipBranch {
     }
 }
 
-impl Handler<Expired> for SipBranch {
+impl Handler<Overdue> for SipBranch {
     type Result = ();
 
-    fn handle(&mut self, expired: Expired, _: &mut Self::Context) {
-        if expired.generation == self.generation {
-            self.watched = None;
-            self.due();
-            self.watch();
-        }
-    }
-}
-
-impl Handler<WatchAgain> for SipBranch {
-    type Result = ();
-
-    fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
-        self.watched = None;
+    fn handle(&mut self, _: Overdue, _: &mut Self::Context) {
+        self.due();
         self.watch();
     }
 }

@@ -13,14 +13,16 @@ use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{Kind, Table, TransactionId};
 use smallvec::SmallVec;
 
-use super::branch::SipBranch;
-use super::main_line::SipTransaction;
+use super::branch::{Overdue, SipBranch};
+use super::main_line::{Finish, SipTransaction};
+use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
+use crate::registry::LineId;
 use crate::sip::back::Way;
 use crate::sip::script::ScriptError;
 use crate::sip::shared::SipShared;
 use crate::sip::transport::{Sent, Transports};
-use crate::worker::{Worker, timers};
+use crate::worker::{Reporter, Worker, timers};
 
 /// Places of script errors that are remembered.
 const MOST_TOLD: usize = 256;
@@ -29,13 +31,15 @@ const MOST_TOLD: usize = 256;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// What the transactions of a router on one worker share. It outlives a panic of the router.
-pub(in crate::sip) struct Home {
+pub(crate) struct Home {
     pub(in crate::sip) worker: Rc<Worker>,
-    pub(in crate::sip) node: Arc<str>,
+    pub(crate) node: Arc<str>,
     pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
-    pub(in crate::sip) shared: Arc<SipShared>,
+    pub(crate) shared: Arc<SipShared>,
     pub(in crate::sip) table: RefCell<Table<Rc<Entry>>>,
     pub(in crate::sip) holds: Arc<Holds>,
+    /// Calls that would begin are refused.
+    pub(in crate::sip) drains: Cell<bool>,
     /// The script errors that were logged, by their place.
     told: RefCell<HashMap<(Arc<str>, u32), Told>>,
 }
@@ -49,7 +53,12 @@ struct Told {
 }
 
 /// A transaction as the router sees it: what can be known of it without asking its actor.
-pub(in crate::sip) struct Entry {
+pub(crate) struct Entry {
+    /// Its name as a line: the selection between its branches has its deadline watched under it.
+    pub(crate) line: LineId,
+    /// What the supervisor watches: the earliest deadline of a branch.
+    watched: Cell<Option<Instant>>,
+    generation: Cell<u32>,
     /// Its place in the table.
     pub(in crate::sip) id: OnceCell<TransactionId>,
     /// Its actor.
@@ -75,29 +84,105 @@ pub(in crate::sip) struct BranchEntry {
     /// `None` for one whose request could not be sent.
     pub(in crate::sip) address: Option<Addr<SipBranch>>,
     /// The Request-URI that it was sent with.
-    pub(in crate::sip) uri: Bytes,
+    pub(in crate::sip) uri: Box<[u8]>,
     /// What it said last; 0 for nothing.
     pub(in crate::sip) status: Cell<u16>,
+    /// When it waits no longer for its final reply.
+    deadline: Cell<Option<Instant>>,
 }
 
-/// Where a branch is reached: each address takes memory, so that there is one of each.
-pub(crate) struct BranchAddress {
-    pub(super) entry: Rc<Entry>,
-    pub(super) branch: u16,
-}
-
-impl BranchAddress {
-    /// Tells the branch something, if it lives.
-    pub(crate) fn tell<M>(&self, message: M)
-    where
-        M: actix::Message<Result = ()> + Send + 'static,
-        SipBranch: actix::Handler<M>,
-    {
-        self.entry.tell(self.branch, message);
+impl BranchEntry {
+    pub(super) fn new(address: Option<Addr<SipBranch>>, uri: &[u8]) -> Self {
+        Self { address, uri: uri.into(), status: Cell::new(0), deadline: Cell::new(None) }
     }
 }
 
 impl Entry {
+    /// A transaction that begins.
+    pub(super) fn new(line: LineId, kind: Kind, cancelled: bool, request: Bytes) -> Self {
+        Self {
+            line,
+            watched: Cell::new(None),
+            generation: Cell::new(0),
+            id: OnceCell::new(),
+            main: OnceCell::new(),
+            branches: RefCell::default(),
+            kind,
+            cancelled: Rc::new(Cell::new(cancelled)),
+            open: Cell::new(true),
+            status: Cell::new(0),
+            began: timers::now(),
+            request,
+        }
+    }
+
+    /// A branch waits up to another time, or no longer. A deadline that moves away is only noted:
+    /// when the earlier one is over, the later one is watched.
+    pub(super) fn set_deadline(&self, branch: u16, deadline: Option<Instant>, reporter: &Reporter) {
+        let branches = self.branches.borrow();
+        let Some(branch) = branches.get(usize::from(branch)) else { return };
+        if branch.deadline.replace(deadline) == deadline {
+            return;
+        }
+        drop(branches);
+        match (deadline, self.watched.get()) {
+            (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
+                self.watch(deadline, reporter);
+            }
+            (None, Some(_)) if self.next_deadline().is_none() => self.unwatch(reporter),
+            _ => {}
+        }
+    }
+
+    /// The earliest deadline of a branch.
+    fn next_deadline(&self) -> Option<Instant> {
+        let branches = self.branches.borrow();
+        branches.iter().filter_map(|branch| branch.deadline.get()).min()
+    }
+
+    fn watch(&self, deadline: Instant, reporter: &Reporter) {
+        let generation = self.generation.get().wrapping_add(1);
+        self.generation.set(generation);
+        self.watched.set(Some(deadline));
+        let (id, kind) = (self.line, DeadlineKind::FinalReply);
+        reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
+    }
+
+    /// Nothing of it is to be watched any more.
+    pub(super) fn unwatch(&self, reporter: &Reporter) {
+        if self.watched.take().is_some() {
+            let unwatch = Unwatch { id: self.line, generation: self.generation.get() };
+            reporter.report(Report::Unwatch(unwatch));
+        }
+    }
+
+    /// The supervisor says that a deadline is over: the branches hear of it whose it is.
+    pub(crate) fn expired(&self, expired: Expired, reporter: &Reporter, now: Instant) {
+        if expired.generation != self.generation.get() {
+            return;
+        }
+        self.watched.set(None);
+        let branches = self.branches.borrow();
+        for branch in branches.iter() {
+            if branch.deadline.get().is_some_and(|deadline| deadline <= now) {
+                branch.deadline.set(None);
+                if let Some(address) = &branch.address {
+                    address.do_send(Overdue);
+                }
+            }
+        }
+        drop(branches);
+        self.watch_again(reporter);
+    }
+
+    /// Has the supervisor watch what there is to be watched.
+    pub(crate) fn watch_again(&self, reporter: &Reporter) {
+        self.watched.set(None);
+        if let Some(deadline) = self.next_deadline() {
+            self.watch(deadline, reporter);
+        }
+    }
+
     /// Tells a branch something, if it lives.
     pub(in crate::sip) fn tell<M>(&self, branch: u16, message: M)
     where
@@ -122,7 +207,8 @@ impl Home {
         shared: Arc<SipShared>,
     ) -> Self {
         let (table, holds, told) = (RefCell::default(), Arc::default(), RefCell::default());
-        Self { worker, node, metrics, shared, table, holds, told }
+        let drains = Cell::new(false);
+        Self { worker, node, metrics, shared, table, holds, drains, told }
     }
 
     /// Sends bytes; `sent` counts them when they have left.
@@ -171,6 +257,15 @@ impl Home {
         tracing::error!(
             node = %self.node, %error, %method, ?call_id, untold, "the script failed"
         );
+    }
+
+    /// Ends every transaction, without a word.
+    pub(in crate::sip) fn finish_all(&self) {
+        for (_, entry) in self.table.borrow().iter() {
+            if let Some(main) = entry.main.get() {
+                main.do_send(Finish);
+            }
+        }
     }
 
     /// The entry of a transaction.

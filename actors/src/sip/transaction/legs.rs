@@ -156,7 +156,7 @@ impl SipTransaction {
         let mut draft = base.clone();
         (draft.uri, draft.dst_uri, draft.q) = (Some(uri), dst_uri, q);
         (draft.branch_flags, draft.force_socket, draft.path) = (flags, socket, path);
-        let mut armed = self.armed.clone();
+        let mut armed = Rc::clone(&self.armed);
         if let Some(route) = self.armed.branch.clone() {
             let mut context = self.context(draft, RouteKind::Branch);
             context.tm.branch = Some(index);
@@ -164,7 +164,9 @@ impl SipTransaction {
             if !matches!(end, End::Normal) {
                 return Made::Skipped;
             }
-            armed = context.tm.armed.clone();
+            if *armed != context.tm.armed {
+                armed = Rc::new(context.tm.armed.clone());
+            }
             draft = context.draft;
         }
         let Some(index) = self.machine.add() else {
@@ -184,7 +186,7 @@ impl SipTransaction {
                 kind: self.entry.kind,
                 // Known when it has left.
                 reliable: false,
-                timing: self.timing,
+                timing: self.machine.timing(),
                 options,
                 born: self.entry.began,
             },
@@ -197,8 +199,7 @@ impl SipTransaction {
         };
         let (address, result) = SipBranch::start(start);
         self.branches.push(Branch { armed, spoke: false });
-        let status = std::cell::Cell::new(0);
-        self.entry.branches.borrow_mut().push(BranchEntry { address, uri, status });
+        self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,
             Some(Ok(())) => Made::Sent,
@@ -243,9 +244,9 @@ impl SipTransaction {
     /// Other times, from here on.
     pub(super) fn retime(&mut self, change: TimingChange) {
         if change != TimingChange::default() {
-            self.timing = change.applied_to(self.timing);
-            self.machine.retime(self.timing);
-            self.tell_all(|| Retime(self.timing));
+            let timing = change.applied_to(self.machine.timing());
+            self.machine.retime(timing);
+            self.tell_all(|| Retime(timing));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The actor of a transaction: the caller's side of it, and the choice between its branches.
 
-use std::cell::{Cell, OnceCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -15,7 +14,7 @@ use lineway_wire::sip::own::Received;
 use lineway_wire::sip::reply;
 use lineway_wire::sip::sl::Back;
 use lineway_wire::sip::transaction::{
-    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Timing, Transaction, TransactionStart,
+    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Transaction, TransactionStart,
     reply_headers,
 };
 use lineway_wire::wheel::Key;
@@ -109,6 +108,11 @@ pub(in crate::sip) struct ReplyWith {
 #[rtype(result = "()")]
 pub(in crate::sip) struct Release;
 
+/// Its chain ends.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Finish;
+
 /// A branch says something.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -173,7 +177,7 @@ pub(super) const ANY_SIZE: Limits =
 /// A branch as its transaction knows it.
 pub(super) struct Branch {
     /// The routes that were armed when it was made.
-    pub(super) armed: Armed,
+    pub(super) armed: Rc<Armed>,
     pub(super) spoke: bool,
 }
 
@@ -190,8 +194,7 @@ pub struct SipTransaction {
     way: Way,
     tag: Tag,
     pub(super) vars: Vars,
-    pub(super) armed: Armed,
-    pub(super) timing: Timing,
+    pub(super) armed: Rc<Armed>,
     pub(super) groups: Vec<Vec<Target>>,
     pub(super) branches: SmallVec<[Branch; 1]>,
     pub(super) relaying: Option<Box<Relaying>>,
@@ -221,17 +224,9 @@ impl SipTransaction {
             let cancel = table.find_cancel_of(&draft.message, received.transport);
             is_invite && cancel.is_some()
         };
-        let entry = Rc::new(Entry {
-            id: OnceCell::new(),
-            main: OnceCell::new(),
-            branches: std::cell::RefCell::default(),
-            kind,
-            cancelled: Rc::new(Cell::new(overtaken)),
-            open: Cell::new(true),
-            status: Cell::new(0),
-            began: now,
-            request: draft.message.bytes().clone(),
-        });
+        let line = home.worker.next_id();
+        let entry = Rc::new(Entry::new(line, kind, overtaken, draft.message.bytes().clone()));
+        home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
         let _ = entry.id.set(id);
 
@@ -262,8 +257,7 @@ impl SipTransaction {
                 way,
                 tag,
                 vars,
-                armed,
-                timing,
+                armed: Rc::new(armed),
                 groups,
                 branches: SmallVec::new(),
                 relaying: None,
@@ -504,6 +498,8 @@ impl SipTransaction {
 impl Drop for SipTransaction {
     fn drop(&mut self) {
         self.tell_all(|| EndBranch);
+        self.entry.unwatch(&self.home.worker.reporter);
+        self.home.worker.transaction_gone(&self.entry);
         if let Some((_, key)) = self.timer.take() {
             self.home.worker.timers.cancel(key);
         }
@@ -563,7 +559,7 @@ impl Handler<Relay> for SipTransaction {
         self.lines = std::mem::take(&mut draft.reply_lines);
         self.request = Request::Whole(draft);
         self.vars = vars;
-        self.armed = armed;
+        self.armed = Rc::new(armed);
         self.retime(timing);
         let draft = self.request.draft();
         match self.relay_first(draft, way) {
@@ -627,6 +623,14 @@ impl Handler<Release> for SipTransaction {
     fn handle(&mut self, _: Release, ctx: &mut Self::Context) {
         self.machine.release(timers::now());
         self.act(ctx);
+    }
+}
+
+impl Handler<Finish> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Finish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

@@ -2,6 +2,7 @@
 //! failed (contract 2.11, 2.12).
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use actix::prelude::*;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
@@ -12,7 +13,7 @@ use lineway_wire::sip::transaction::{Pass, Says};
 use super::legs::Asked;
 use super::main_line::SipTransaction;
 use crate::metrics::SipRouterMetrics;
-use crate::sip::script::tm::{BranchFinal, Branches, Failed, RouteKind, TmWant};
+use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
 
@@ -22,12 +23,12 @@ const NO_TARGET: Failure = Failure { code: 500, reason: "" };
 impl SipTransaction {
     /// The context of one of its routes; the variables go along.
     pub(super) fn context(&mut self, draft: Draft, route: RouteKind) -> Invocation {
-        let env = std::rc::Rc::clone(&self.generation.env);
+        let env = Rc::clone(&self.generation.env);
         let mut context = Invocation::new(draft, env, timers::now());
         context.vars = std::mem::take(&mut self.vars);
         context.tm.route = route;
         context.tm.transaction = self.entry.id.get().copied();
-        context.tm.armed = self.armed.clone();
+        context.tm.armed = (*self.armed).clone();
         context.tm.cancelled = self.entry.cancelled.get();
         context.answered = self.machine.status() >= 200;
         context
@@ -35,7 +36,7 @@ impl SipTransaction {
 
     /// Runs a route in which nothing takes time.
     pub(super) fn run(&mut self, route: &str, context: Invocation) -> (Invocation, End) {
-        let script = std::rc::Rc::clone(&self.generation.script);
+        let script = Rc::clone(&self.generation.script);
         let mut step = script.start(Route::Named(route), context);
         loop {
             match step {
@@ -95,7 +96,9 @@ impl SipTransaction {
                 self.cancel_branches(branch, which);
             }
             if let Some(known) = self.branches.get_mut(usize::from(branch)) {
-                known.armed = context.tm.armed.clone();
+                if *known.armed != context.tm.armed {
+                    known.armed = Rc::new(context.tm.armed.clone());
+                }
             }
             draft = match end {
                 // A final is never dropped: its transaction would be stranded.
@@ -156,7 +159,12 @@ impl SipTransaction {
     /// All branches have failed: the failure route of the winner decides, if one is armed.
     pub(super) fn failed(&mut self, branch: u16, code: u16, ctx: &mut Context<Self>) {
         let winner = self.branches.get_mut(usize::from(branch));
-        let route = winner.and_then(|winner| winner.armed.failure.take());
+        let route = winner.and_then(|winner| {
+            let route = winner.armed.failure.clone()?;
+            // It runs once for a leg (R89).
+            winner.armed = Rc::new(Armed { failure: None, ..(*winner.armed).clone() });
+            Some(route)
+        });
         let Some(route) = route else {
             return self.machine.decline(timers::now());
         };
@@ -181,7 +189,7 @@ impl SipTransaction {
         context.tm.used = Some(used);
         context.tm.groups = std::mem::take(&mut self.groups);
         self.leg_began = false;
-        let step = std::rc::Rc::clone(&self.generation.script).start(Route::Named(&route), context);
+        let step = Rc::clone(&self.generation.script).start(Route::Named(&route), context);
         self.failing(step, ctx);
     }
 
@@ -246,7 +254,7 @@ impl SipTransaction {
             return Asked::Now(Err(crate::sip::router::sending::CANCELLED));
         }
         context.tm.used = Some((request_uri(&base), base.dst_uri.clone()));
-        self.armed = context.tm.armed.clone();
+        self.armed = Rc::new(context.tm.armed.clone());
         self.retime(context.tm.timing);
         self.vars = context.vars.kept();
         if let Some(which) = context.tm.drop_replies {
@@ -259,7 +267,7 @@ impl SipTransaction {
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
         self.over(&mut context, end);
         self.groups = std::mem::take(&mut context.tm.groups);
-        self.armed = context.tm.armed.clone();
+        self.armed = Rc::new(context.tm.armed.clone());
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
