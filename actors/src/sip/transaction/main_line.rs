@@ -8,7 +8,7 @@ use std::time::Instant;
 use actix::fut::ActorFuture;
 use actix::prelude::*;
 use bytes::Bytes;
-use lineway_wire::sip::draft::{Draft, Failure, Target};
+use lineway_wire::sip::draft::{Draft, Failure, Parked, Target};
 use lineway_wire::sip::message::{Limits, Message, Method, Name, Start};
 use lineway_wire::sip::own::Received;
 use lineway_wire::sip::reply;
@@ -144,6 +144,8 @@ pub(super) enum Word {
 pub(super) enum Request {
     /// As the request route has left it.
     Whole(Box<Draft>),
+    /// The same, while nothing is done with it.
+    Parked(Parked),
     /// What replies are made of.
     Bare(Box<Bare>),
 }
@@ -160,9 +162,10 @@ impl Request {
     pub(super) fn draft(&self) -> Draft {
         match self {
             Self::Whole(draft) => (**draft).clone(),
+            Self::Parked(parked) => parked.draft().expect("it was read before"),
             Self::Bare(bare) => {
                 let message = Message::parse(bare.bytes.clone(), &ANY_SIZE);
-                let mut draft = Draft::new(message.expect("it was parsed before"), bare.received);
+                let mut draft = Draft::new(message.expect("it was read before"), bare.received);
                 draft.force_rport = bare.force_rport;
                 draft
             }
@@ -294,22 +297,27 @@ impl SipTransaction {
         self.relay(draft, way)
     }
 
-    /// Of a request that no route will see again no more is kept than replies are made of.
+    /// The request waits; of one that no route will see again no more is kept than replies are
+    /// made of.
     fn park(&mut self) {
         let armed = |armed: &Armed| {
             armed.failure.is_some() || armed.reply.is_some() || armed.branch_failure.is_some()
         };
         if self.relaying.is_none()
-            && !(self.branches.is_empty() && self.machine.status() < 200)
-            && !armed(&self.armed)
-            && !self.branches.iter().any(|branch| armed(&branch.armed))
             && let Request::Whole(draft) = &self.request
         {
-            self.request = Request::Bare(Box::new(Bare {
-                bytes: draft.message.bytes().clone(),
-                received: draft.received,
-                force_rport: draft.force_rport,
-            }));
+            let is_done = !(self.branches.is_empty() && self.machine.status() < 200)
+                && !armed(&self.armed)
+                && !self.branches.iter().any(|branch| armed(&branch.armed));
+            self.request = if is_done {
+                Request::Bare(Box::new(Bare {
+                    bytes: draft.message.bytes().clone(),
+                    received: draft.received,
+                    force_rport: draft.force_rport,
+                }))
+            } else {
+                Request::Parked(Parked::new(draft))
+            };
         }
     }
 
@@ -325,7 +333,7 @@ impl SipTransaction {
             Request::Whole(draft) => {
                 reply_headers(draft, code, reason, &self.tag, lines, &mut out);
             }
-            Request::Bare(_) => {
+            Request::Parked(_) | Request::Bare(_) => {
                 reply_headers(&self.request.draft(), code, reason, &self.tag, lines, &mut out);
             }
         }

@@ -195,3 +195,55 @@ async fn sip_r102_a_target_that_can_not_be_reached_is_478_and_comes_once() {
     })
     .await;
 }
+// TEMP-BEGIN
+#[allow(unsafe_code)]
+mod temp_unused {}
+struct Counting;
+static LIVE: [std::sync::atomic::AtomicI64; 8192] = [const { std::sync::atomic::AtomicI64::new(0) }; 8192];
+#[allow(unsafe_code)]
+unsafe impl std::alloc::GlobalAlloc for Counting {
+    #[allow(unsafe_code)]
+    unsafe fn alloc(&self, l: std::alloc::Layout) -> *mut u8 {
+        LIVE[l.size().min(8191)].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        #[allow(unsafe_code)] unsafe { std::alloc::System.alloc(l) }
+    }
+    #[allow(unsafe_code)]
+    unsafe fn dealloc(&self, p: *mut u8, l: std::alloc::Layout) {
+        LIVE[l.size().min(8191)].fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        #[allow(unsafe_code)] unsafe { std::alloc::System.dealloc(p, l) }
+    }
+}
+#[global_allocator]
+static A: Counting = Counting;
+#[tokio::test(start_paused = true)]
+async fn temp_memory() {
+    run(async {
+        let site = Site::new(FORK);
+        let (alice, a, b, c) =
+            (site.phone().await, site.phone().await, site.phone().await, site.phone().await);
+        let snap = || LIVE.iter().map(|x| x.load(std::sync::atomic::Ordering::Relaxed)).collect::<Vec<_>>();
+        let mut before = snap();
+        for i in 0..1200 {
+            if i == 200 { before = snap(); }
+            let invite = alice.invite(&format!("c{i}"), &[&a, &b, &c], "");
+            alice.send(&invite).await;
+            alice.receive().await;
+            for p in [&a, &b, &c] {
+                let got = p.receive().await;
+                p.send(&reply(&got, "180 Ringing")).await;
+                alice.receive().await;
+            }
+        }
+        for _ in 0..100 { tokio::task::yield_now().await; }
+        let after = snap();
+        let mut total = 0;
+        for (size, (x, y)) in after.iter().zip(&before).enumerate() {
+            let d = x - y;
+            if d.abs() >= 100 { eprintln!("TEMP {size} x {:.2} = {:.0}", d as f64 / 1000.0, d as f64 * size as f64 / 1000.0); }
+            total += d * size as i64;
+        }
+        eprintln!("TEMP total {}", total / 1000);
+    })
+    .await;
+}
+// TEMP-END
