@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
@@ -211,12 +210,7 @@ impl SipTransaction {
     }
 
     /// A branch whose request took time to send says what came of it.
-    pub(super) fn sent(
-        &mut self,
-        branch: u16,
-        result: Result<(), Failure>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn sent(&mut self, branch: u16, result: Result<(), Failure>) {
         if result.is_err() {
             self.machine.hear(branch, Says::Unsent, timers::now());
         }
@@ -236,7 +230,7 @@ impl SipTransaction {
         match asks {
             Asks::Nobody => {}
             Asks::Router(answer) => drop(answer.send(result)),
-            Asks::Script(suspended) => self.resumed(*suspended, result, ctx),
+            Asks::Script(suspended) => self.resumed(*suspended, result),
         }
         self.held.clear();
     }

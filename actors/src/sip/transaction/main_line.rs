@@ -321,12 +321,16 @@ impl SipTransaction {
         }
     }
 
-    /// Sends a reply that is made here; `lines` take the place of those that the request route has
-    /// appended.
+    /// Sends a reply that the script or its failure wants, unless a final is up; `lines` take the
+    /// place of those that the request route has appended.
     pub(super) fn reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
-        if !self.machine.may_reply(code) {
-            return;
+        if self.machine.may_reply(code) {
+            self.make_reply(code, reason, lines);
         }
+    }
+
+    /// Makes a reply and sends it.
+    fn make_reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
         let mut out = Vec::with_capacity(512);
         let lines = lines.unwrap_or(&self.lines);
         match &self.request {
@@ -419,12 +423,12 @@ impl SipTransaction {
                     if code == 408 {
                         self.end.get_or_insert(SipClosed::Timeout);
                     }
-                    self.reply(code, reason.as_bytes(), None);
+                    self.make_reply(code, reason.as_bytes(), None);
                 }
                 Do::Challenge { code, replies } => self.challenge(code, &replies),
                 Do::Cancel { branch, why } => self.cancel_branch(branch, why),
                 Do::Settle => self.tell_all(|| Settle),
-                Do::Failed { branch, code } => self.failed(branch, code, ctx),
+                Do::Failed { branch, code } => self.failed(branch, code),
                 Do::Over => ctx.stop(),
             }
         }
@@ -447,7 +451,7 @@ impl SipTransaction {
             Some(Start::Reply { reason, .. }) => reason.to_vec(),
             _ => Vec::new(),
         };
-        self.reply(code, &reason, Some(&lines));
+        self.make_reply(code, &reason, Some(&lines));
     }
 
     fn cancel_branch(&self, branch: u16, why: CancelWhy) {
@@ -474,7 +478,7 @@ impl SipTransaction {
     fn says(&mut self, BranchSays { branch, word, hold }: BranchSays, ctx: &mut Context<Self>) {
         let now = timers::now();
         match word {
-            Word::Sent(result) => self.sent(branch, result, ctx),
+            Word::Sent(result) => self.sent(branch, result),
             Word::Reply(pass, draft) => self.heard(branch, pass, draft),
             Word::Timeout { spoke } => {
                 self.branch_failed(branch, 408, true);

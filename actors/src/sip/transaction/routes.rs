@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use actix::prelude::*;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::own::Received;
@@ -157,7 +156,7 @@ impl SipTransaction {
     }
 
     /// All branches have failed: the failure route of the winner decides, if one is armed.
-    pub(super) fn failed(&mut self, branch: u16, code: u16, ctx: &mut Context<Self>) {
+    pub(super) fn failed(&mut self, branch: u16, code: u16) {
         let winner = self.branches.get_mut(usize::from(branch));
         let route = winner.and_then(|winner| {
             let route = winner.armed.failure.clone()?;
@@ -190,11 +189,11 @@ impl SipTransaction {
         context.tm.groups = std::mem::take(&mut self.groups);
         self.leg_began = false;
         let step = Rc::clone(&self.generation.script).start(Route::Named(&route), context);
-        self.failing(step, ctx);
+        self.failing(step);
     }
 
     /// Goes on with a failure route.
-    fn failing(&mut self, mut step: Step, ctx: &mut Context<Self>) {
+    fn failing(&mut self, mut step: Step) {
         loop {
             let (mut suspended, want) = match step {
                 Step::Ended(context, end) => return self.failure_over(context, &end),
@@ -219,14 +218,9 @@ impl SipTransaction {
     }
 
     /// A failure route whose leg took time goes on.
-    pub(super) fn resumed(
-        &mut self,
-        suspended: Suspended,
-        result: Result<(), Failure>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn resumed(&mut self, suspended: Suspended, result: Result<(), Failure>) {
         let step = resume(suspended, result);
-        self.failing(step, ctx);
+        self.failing(step);
     }
 
     /// `t_relay()` in a failure route: the Request-URI only if it was not tried yet.
