@@ -16,11 +16,11 @@ use lineway_wire::sip::transaction::{
 };
 use lineway_wire::wheel::Key;
 
-use super::home::{Entry, Hold, Home};
+use super::home::{Entry, Hold};
 use super::main_line::{ANY_SIZE, BranchSays, Word};
 use crate::line::OWN_LIMIT;
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
-use crate::sip::router::sending::{Going, Left, Outcome, Sending};
+use crate::sip::router::sending::{Going, Left, Outcome};
 use crate::spawn;
 use crate::worker::timers;
 
@@ -66,8 +66,6 @@ pub(super) struct EndBranch;
 
 /// What a branch is made of.
 pub(super) struct BranchStart {
-    pub(super) home: Rc<Home>,
-    pub(super) sending: Rc<Sending>,
     pub(super) entry: Rc<Entry>,
     pub(super) index: u16,
     pub(super) client: ClientStart,
@@ -76,15 +74,10 @@ pub(super) struct BranchStart {
 
 /// One place that a request was sent to.
 pub struct SipBranch {
-    home: Rc<Home>,
-    sending: Rc<Sending>,
     entry: Rc<Entry>,
     index: u16,
     kind: Kind,
-    /// What it begins with, until its request has left.
-    start: Option<Box<ClientStart>>,
-    /// Once its request has left.
-    sent: Option<(Client, Left)>,
+    state: State,
     cancel: Cancel,
     timer: Option<(Instant, Key)>,
     /// How it ended is counted.
@@ -93,39 +86,54 @@ pub struct SipBranch {
     spoke: bool,
 }
 
+/// Where a branch is.
+enum State {
+    /// Its request has not left yet.
+    Going(Box<ClientStart>),
+    /// It has.
+    Sent(Client, Left),
+}
+
+impl State {
+    /// The client transaction, once there is one.
+    const fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Sent(client, _) => Some(client),
+            Self::Going(_) => None,
+        }
+    }
+}
+
 /// The CANCEL of a branch.
 enum Cancel {
     /// Nobody wants it.
     None,
     /// It is wanted, with these header lines (R59, R65).
-    Wanted(Vec<Bytes>),
+    Wanted(Box<[Bytes]>),
     /// It has left, and leaves again as it is.
-    Sent(Bytes),
+    Sent(Box<Bytes>),
 }
 
 impl SipBranch {
     /// Sends the request of a branch: its actor, unless it could not be sent, and what came of it,
     /// unless it takes time and the branch says so later.
     pub(super) fn start(start: BranchStart) -> (Option<Addr<Self>>, Option<Result<(), Failure>>) {
-        let BranchStart { home, sending, entry, index, client, going } = start;
-        let (sent, later) = match sending.branch(going) {
+        let BranchStart { entry, index, client, going } = start;
+        let (state, later) = match entry.sending.branch(going) {
             Outcome::Now(Err(failure)) => return (None, Some(Err(failure))),
-            Outcome::Now(Ok(left)) => (Some(begun(client, left)), None),
-            Outcome::Later(later) => (None, Some(later)),
+            Outcome::Now(Ok(left)) => (begun(client, left), None),
+            Outcome::Later(later) => (State::Going(Box::new(client)), Some(later)),
         };
         let result = later.is_none().then_some(Ok(()));
-        home.metrics.transactions.branch_opened();
-        let actors = home.worker.board.metrics.actors().clone();
+        entry.home.metrics.transactions.branch_opened();
+        let actors = entry.home.worker.board.metrics.actors().clone();
         let panicked = Rc::clone(&entry);
         let build = |ctx: &mut Context<Self>| {
             let branch = Self {
-                home,
-                sending,
                 entry,
                 index,
                 kind: client.kind,
-                start: later.is_some().then(|| Box::new(client)),
-                sent,
+                state,
                 cancel: Cancel::None,
                 timer: None,
                 counted: false,
@@ -148,14 +156,11 @@ impl SipBranch {
 
     /// What came of sending a request that took time.
     fn left(&mut self, left: Result<Left, Failure>, ctx: &mut Context<Self>) {
-        let result = match (left, self.start.take()) {
-            (Ok(left), Some(start)) => {
-                self.sent = Some(begun(*start, left));
-                Ok(())
+        let result = left.map(|left| {
+            if let State::Going(start) = &self.state {
+                self.state = begun(**start, left);
             }
-            (Ok(_), None) => Ok(()),
-            (Err(failure), _) => Err(failure),
-        };
+        });
         let failed = result.is_err();
         if failed {
             self.count(SipBranchEnd::Unsent);
@@ -174,7 +179,7 @@ impl SipBranch {
     /// Counts how it ended, once.
     fn count(&mut self, how: SipBranchEnd) {
         if !std::mem::replace(&mut self.counted, true) {
-            self.home.metrics.transactions.branch_closed(how);
+            self.entry.home.metrics.transactions.branch_closed(how);
         }
     }
 
@@ -190,27 +195,27 @@ impl SipBranch {
     }
 
     fn send(&self, left: &Left, bytes: Bytes) {
-        self.home.send(&self.sending.transports, &left.way, bytes, |_| {});
+        self.entry.home.send(&self.entry.sending.transports, &left.way, bytes, |_| {});
     }
 
     /// Sends the CANCEL, the same bytes each time.
     fn send_cancel(&mut self) {
-        let Some((_, left)) = &self.sent else { return };
+        let State::Sent(_, left) = &self.state else { return };
         if !matches!(self.cancel, Cancel::Sent(_)) {
             let Some(request) = Self::request(left) else { return };
             let reasons = match &self.cancel {
-                Cancel::Wanted(reasons) => &reasons[..],
+                Cancel::Wanted(reasons) => &**reasons,
                 _ => &[],
             };
-            self.cancel = Cancel::Sent(exact(&cancel(&request, reasons)));
+            self.cancel = Cancel::Sent(Box::new(exact(&cancel(&request, reasons))));
         }
         if let Cancel::Sent(bytes) = &self.cancel {
-            self.send(left, bytes.clone());
+            self.send(left, Bytes::clone(bytes));
         }
     }
 
     fn cancel(&mut self) {
-        let Some((client, _)) = &mut self.sent else { return };
+        let State::Sent(client, _) = &mut self.state else { return };
         match client.cancel(timers::now()) {
             Cancelling::Now => self.send_cancel(),
             Cancelling::Gone => self.say(Word::Gone, None),
@@ -219,7 +224,7 @@ impl SipBranch {
     }
 
     fn replied(&mut self, Replied { draft, of_cancel, hold }: Replied) {
-        let Some((client, _)) = &mut self.sent else { return };
+        let State::Sent(client, _) = &mut self.state else { return };
         let (code, now) = (draft.message.status(), timers::now());
         if of_cancel {
             return client.cancel_answered(code, now);
@@ -227,11 +232,11 @@ impl SipBranch {
         let heard = client.reply(code, now);
         let cancelled = client.is_cancelled();
         if heard.ack
-            && let Some((_, left)) = &self.sent
+            && let State::Sent(_, left) = &self.state
             && let Some(request) = Self::request(left)
         {
             self.send(left, ack(&request, &draft.message).into());
-            self.home.metrics.transactions.ack(SipAck::Made);
+            self.entry.home.metrics.transactions.ack(SipAck::Made);
         }
         match heard.pass {
             Pass::Success => self.count(SipBranchEnd::Answered),
@@ -253,7 +258,7 @@ impl SipBranch {
     /// A request that is not sent again is needed for its ACK and its CANCEL only: of a large one
     /// no more is kept.
     fn forget_the_rest(&mut self) {
-        let Some((_, left)) = &mut self.sent else { return };
+        let State::Sent(_, left) = &mut self.state else { return };
         if self.kind == Kind::Invite
             && !std::mem::replace(&mut self.spoke, true)
             && let Some(request) = Self::request(left)
@@ -265,23 +270,23 @@ impl SipBranch {
     /// Does what the time asks for.
     fn due(&mut self) {
         let now = timers::now();
-        while let Some((client, _)) = &mut self.sent {
+        while let State::Sent(client, _) = &mut self.state {
             match client.due(now) {
                 None => return,
                 Some(Due::Request) => {
-                    if let Some((_, left)) = &self.sent {
+                    if let State::Sent(_, left) = &self.state {
                         self.send(left, left.bytes.clone());
-                        self.home.metrics.transactions.sent_again(SipAgain::Request);
+                        self.entry.home.metrics.transactions.sent_again(SipAgain::Request);
                     }
                 }
                 Some(Due::Cancel) => {
                     self.send_cancel();
-                    self.home.metrics.transactions.sent_again(SipAgain::Cancel);
+                    self.entry.home.metrics.transactions.sent_again(SipAgain::Cancel);
                 }
                 Some(Due::Timeout { spoke, cancel }) => {
                     let is_invite = self.kind == Kind::Invite;
                     let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
-                    self.home.metrics.transactions.timeout(timer);
+                    self.entry.home.metrics.transactions.timeout(timer);
                     self.count(SipBranchEnd::Timeout);
                     if cancel {
                         self.send_cancel();
@@ -294,14 +299,14 @@ impl SipBranch {
 
     /// Has the supervisor watch the deadline.
     fn watch(&self) {
-        let deadline = self.sent.as_ref().and_then(|(client, _)| client.deadline());
-        self.entry.set_deadline(self.index, deadline, &self.home.worker.reporter);
+        let deadline = self.state.client().and_then(Client::deadline);
+        self.entry.set_deadline(self.index, deadline, &self.entry.home.worker.reporter);
     }
 
     /// Sets the timer to what comes next: a retransmission, or the deadline should the supervisor
     /// not say that it is over.
     fn set_timer(&mut self, waker: &Waker) {
-        let next = self.sent.as_ref().and_then(|(client, _)| {
+        let next = self.state.client().and_then(|client| {
             let own = client.deadline().map(|deadline| deadline + OWN_LIMIT);
             client.wake().into_iter().chain(own).min()
         });
@@ -309,7 +314,7 @@ impl SipBranch {
         if set == next {
             return;
         }
-        let timers = &self.home.worker.timers;
+        let timers = &self.entry.home.worker.timers;
         if let Some((_, key)) = self.timer.take() {
             timers.cancel(key);
         }
@@ -318,9 +323,9 @@ impl SipBranch {
 }
 
 /// The client transaction of a request that has left.
-fn begun(mut start: ClientStart, left: Left) -> (Client, Left) {
+fn begun(mut start: ClientStart, left: Left) -> State {
     start.reliable = left.way.transport.is_reliable();
-    (Client::new(start, timers::now()), left)
+    State::Sent(Client::new(start, timers::now()), left)
 }
 
 /// Bytes that are kept: no more room than they need.
@@ -333,9 +338,9 @@ impl Drop for SipBranch {
         let broken = std::thread::panicking();
         self.count(if broken { SipBranchEnd::Broken } else { SipBranchEnd::Cancelled });
         if let Some((_, key)) = self.timer.take() {
-            self.home.worker.timers.cancel(key);
+            self.entry.home.worker.timers.cancel(key);
         }
-        self.entry.set_deadline(self.index, None, &self.home.worker.reporter);
+        self.entry.set_deadline(self.index, None, &self.entry.home.worker.reporter);
     }
 }
 
@@ -390,7 +395,7 @@ impl Handler<CancelBranch> for SipBranch {
 
     fn handle(&mut self, CancelBranch { reasons }: CancelBranch, _: &mut Self::Context) {
         if matches!(self.cancel, Cancel::None) {
-            self.cancel = Cancel::Wanted(reasons);
+            self.cancel = Cancel::Wanted(reasons.into());
             self.cancel();
             self.watch();
         }
@@ -401,7 +406,7 @@ impl Handler<Settle> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, _: Settle, _: &mut Self::Context) {
-        if let Some((client, _)) = &mut self.sent {
+        if let State::Sent(client, _) = &mut self.state {
             client.settle();
         }
         self.watch();
@@ -412,11 +417,9 @@ impl Handler<Retime> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, Retime(timing): Retime, _: &mut Self::Context) {
-        if let Some(start) = &mut self.start {
-            start.timing = timing;
-        }
-        if let Some((client, _)) = &mut self.sent {
-            client.retime(timing, timers::now());
+        match &mut self.state {
+            State::Going(start) => start.timing = timing,
+            State::Sent(client, _) => client.retime(timing, timers::now()),
         }
         self.watch();
     }

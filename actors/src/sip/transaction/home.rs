@@ -19,6 +19,7 @@ use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
 use crate::registry::LineId;
 use crate::sip::back::Way;
+use crate::sip::router::sending::Sending;
 use crate::sip::script::ScriptError;
 use crate::sip::shared::SipShared;
 use crate::sip::transport::{Sent, Transports};
@@ -56,6 +57,9 @@ struct Told {
 pub(crate) struct Entry {
     /// Its name as a line: the selection between its branches has its deadline watched under it.
     pub(crate) line: LineId,
+    pub(in crate::sip) home: Rc<Home>,
+    /// The ways out of its branches.
+    pub(super) sending: Rc<Sending>,
     /// What the supervisor watches: the earliest deadline of a branch.
     watched: Cell<Option<Instant>>,
     generation: Cell<u32>,
@@ -99,9 +103,17 @@ impl BranchEntry {
 
 impl Entry {
     /// A transaction that begins.
-    pub(super) fn new(line: LineId, kind: Kind, cancelled: bool, request: Bytes) -> Self {
+    pub(super) fn new(
+        home: Rc<Home>,
+        sending: Rc<Sending>,
+        kind: Kind,
+        cancelled: bool,
+        request: Bytes,
+    ) -> Self {
         Self {
-            line,
+            line: home.worker.next_id(),
+            home,
+            sending,
             watched: Cell::new(None),
             generation: Cell::new(0),
             id: OnceCell::new(),

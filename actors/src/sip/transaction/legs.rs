@@ -84,6 +84,8 @@ impl SipTransaction {
             targets.push_back(own_target(&base));
         }
         targets.extend(std::mem::take(&mut base.branches));
+        self.branches.reserve_exact(targets.len());
+        self.entry.branches.borrow_mut().reserve_exact(targets.len());
         self.begin_leg(base, targets, way.to)
     }
 
@@ -177,8 +179,6 @@ impl SipTransaction {
         let uri = draft.uri.clone().unwrap_or_default();
         let options = self.generation.env.settings.stateful.options();
         let start = BranchStart {
-            home: Rc::clone(&self.home),
-            sending: Rc::clone(&self.generation.sending),
             entry: Rc::clone(&self.entry),
             index,
             client: ClientStart {
@@ -232,7 +232,9 @@ impl SipTransaction {
             Asks::Router(answer) => drop(answer.send(result)),
             Asks::Script(suspended) => self.resumed(*suspended, result),
         }
-        self.held.clear();
+        if let Some(rare) = &mut self.rare {
+            rare.held.clear();
+        }
     }
 
     /// Other times, from here on.

@@ -140,6 +140,19 @@ pub(super) enum Word {
     Broken,
 }
 
+/// What few transactions have.
+#[derive(Default)]
+pub(super) struct Rare {
+    /// What `append_to_reply` has put into each reply that is made here.
+    lines: Vec<Bytes>,
+    pub(super) vars: Vars,
+    pub(super) groups: Vec<Vec<Target>>,
+    /// Calls that wait until a failure route is over.
+    pub(super) held: Vec<Hold>,
+    /// Header lines for CANCELs, from the caller's.
+    reasons: Vec<Bytes>,
+}
+
 /// The request of a transaction.
 pub(super) enum Request {
     /// As the request route has left it.
@@ -191,22 +204,16 @@ pub struct SipTransaction {
     pub(super) generation: Rc<Generation>,
     pub(super) machine: Transaction<Box<Draft>>,
     pub(super) request: Request,
-    /// What `append_to_reply` has put into each reply that is made here.
-    lines: Vec<Bytes>,
+    /// What few transactions have.
+    pub(super) rare: Option<Box<Rare>>,
     /// The way back to the caller.
     way: Way,
     tag: Tag,
-    pub(super) vars: Vars,
     pub(super) armed: Rc<Armed>,
-    pub(super) groups: Vec<Vec<Target>>,
     pub(super) branches: SmallVec<[Branch; 1]>,
     pub(super) relaying: Option<Box<Relaying>>,
     /// Another leg was begun since this was asked last.
     pub(super) leg_began: bool,
-    /// Calls that wait until a failure route is over.
-    pub(super) held: SmallVec<[Hold; 1]>,
-    /// Header lines for CANCELs, from the caller's.
-    reasons: Vec<Bytes>,
     timer: Option<(Instant, Key)>,
     /// How it ended, once it has.
     end: Option<SipClosed>,
@@ -227,8 +234,13 @@ impl SipTransaction {
             let cancel = table.find_cancel_of(&draft.message, received.transport);
             is_invite && cancel.is_some()
         };
-        let line = home.worker.next_id();
-        let entry = Rc::new(Entry::new(line, kind, overtaken, draft.message.bytes().clone()));
+        let entry = Rc::new(Entry::new(
+            Rc::clone(&home),
+            Rc::clone(&generation.sending),
+            kind,
+            overtaken,
+            draft.message.bytes().clone(),
+        ));
         home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
         let _ = entry.id.set(id);
@@ -247,6 +259,7 @@ impl SipTransaction {
         let actors = home.worker.board.metrics.actors().clone();
         let living = home.shared.live();
         home.metrics.transactions.opened(draft.message.method(), kind);
+        let lines = std::mem::take(&mut draft.reply_lines);
         let mut asked = Asked::Now(Ok(()));
         let build = |ctx: &mut Context<Self>| {
             let _ = entry.main.set(ctx.address());
@@ -255,22 +268,23 @@ impl SipTransaction {
                 entry: Rc::clone(&entry),
                 generation,
                 machine: Transaction::new(start, now),
-                lines: std::mem::take(&mut draft.reply_lines),
+                rare: None,
                 request: Request::Whole(Box::new(draft)),
                 way,
                 tag,
-                vars,
                 armed: Rc::new(armed),
-                groups,
                 branches: SmallVec::new(),
                 relaying: None,
                 leg_began: false,
-                held: SmallVec::new(),
-                reasons: Vec::new(),
                 timer: None,
                 end: None,
                 _living: living,
             };
+            transaction.keep_vars(vars);
+            if !lines.is_empty() || !groups.is_empty() {
+                let rare = transaction.rare();
+                (rare.lines, rare.groups) = (lines, groups);
+            }
             match first {
                 First::Wait => {}
                 First::Reply(code, reason) => {
@@ -287,6 +301,18 @@ impl SipTransaction {
         };
         spawn::start(ActorKind::SipTransaction, &actors, build, |_| {});
         (entry, asked)
+    }
+
+    /// What few transactions have.
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Keeps the variables for the next route.
+    pub(super) fn keep_vars(&mut self, vars: Vars) {
+        if self.rare.is_some() || !vars.is_empty() {
+            self.rare().vars = vars;
+        }
     }
 
     /// `t_relay()` in the request route.
@@ -332,7 +358,8 @@ impl SipTransaction {
     /// Makes a reply and sends it.
     fn make_reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
         let mut out = Vec::with_capacity(512);
-        let lines = lines.unwrap_or(&self.lines);
+        let own = self.rare.as_ref().map_or(&[][..], |rare| &rare.lines);
+        let lines = lines.unwrap_or(own);
         match &self.request {
             Request::Whole(draft) => {
                 reply_headers(draft, code, reason, &self.tag, lines, &mut out);
@@ -440,7 +467,7 @@ impl SipTransaction {
 
     /// The challenges of all branches in one reply (R76, R77).
     fn challenge(&mut self, code: u16, replies: &[Box<Draft>]) {
-        let mut lines = self.lines.clone();
+        let mut lines = self.rare.as_ref().map_or_else(Vec::new, |rare| rare.lines.clone());
         for draft in replies {
             let message = &draft.message;
             let of = |name| message.all(name).map(|header| message.bytes().slice(header.line));
@@ -459,7 +486,9 @@ impl SipTransaction {
         let reasons = match why {
             CancelWhy::Answered => vec![Bytes::from_static(COMPLETED_ELSEWHERE)],
             CancelWhy::Refused => Vec::new(),
-            CancelWhy::Caller => self.reasons.clone(),
+            CancelWhy::Caller => {
+                self.rare.as_ref().map_or_else(Vec::new, |rare| rare.reasons.clone())
+            }
         };
         self.tell(branch, CancelBranch { reasons });
     }
@@ -488,8 +517,10 @@ impl SipTransaction {
             Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
         }
         self.act(ctx);
-        if self.relaying.is_some() {
-            self.held.extend(hold);
+        if self.relaying.is_some()
+            && let Some(hold) = hold
+        {
+            self.rare().held.push(hold);
         }
     }
 
@@ -568,9 +599,12 @@ impl Handler<Relay> for SipTransaction {
 
     fn handle(&mut self, relay: Relay, ctx: &mut Self::Context) {
         let Relay { mut draft, vars, armed, timing, way, answer } = relay;
-        self.lines = std::mem::take(&mut draft.reply_lines);
+        let lines = std::mem::take(&mut draft.reply_lines);
+        if !lines.is_empty() || self.rare.is_some() {
+            self.rare().lines = lines;
+        }
         self.request = Request::Whole(draft);
-        self.vars = vars;
+        self.keep_vars(vars);
         self.armed = Rc::new(armed);
         self.retime(timing);
         let draft = self.request.draft();
@@ -611,11 +645,13 @@ impl Handler<Cancelled> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, Cancelled { reasons, hold }: Cancelled, ctx: &mut Self::Context) {
-        self.reasons = reasons;
+        if !reasons.is_empty() {
+            self.rare().reasons = reasons;
+        }
         self.machine.cancel(timers::now());
         self.act(ctx);
         if self.relaying.is_some() {
-            self.held.push(hold);
+            self.rare().held.push(hold);
         }
     }
 }

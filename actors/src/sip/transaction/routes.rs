@@ -24,7 +24,9 @@ impl SipTransaction {
     pub(super) fn context(&mut self, draft: Draft, route: RouteKind) -> Invocation {
         let env = Rc::clone(&self.generation.env);
         let mut context = Invocation::new(draft, env, timers::now());
-        context.vars = std::mem::take(&mut self.vars);
+        if let Some(rare) = &mut self.rare {
+            context.vars = std::mem::take(&mut rare.vars);
+        }
         context.tm.route = route;
         context.tm.transaction = self.entry.id.get().copied();
         context.tm.armed = (*self.armed).clone();
@@ -58,7 +60,7 @@ impl SipTransaction {
     fn over(&mut self, context: &mut Invocation, end: &End) {
         self.effects(context);
         self.home.metrics.script.ran(context.tm.route.into(), context.ran);
-        self.vars = context.vars.kept();
+        self.keep_vars(context.vars.kept());
         self.retime(context.tm.timing);
         if let End::Failed(error) = end {
             self.home.failed(error, &context.draft.message);
@@ -186,7 +188,9 @@ impl SipTransaction {
         context.tm.branch_timed_out = winner.timed_out;
         context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
         context.tm.used = Some(used);
-        context.tm.groups = std::mem::take(&mut self.groups);
+        if let Some(rare) = &mut self.rare {
+            context.tm.groups = std::mem::take(&mut rare.groups);
+        }
         self.leg_began = false;
         let step = Rc::clone(&self.generation.script).start(Route::Named(&route), context);
         self.failing(step);
@@ -250,7 +254,7 @@ impl SipTransaction {
         context.tm.used = Some((request_uri(&base), base.dst_uri.clone()));
         self.armed = Rc::new(context.tm.armed.clone());
         self.retime(context.tm.timing);
-        self.vars = context.vars.kept();
+        self.keep_vars(context.vars.kept());
         if let Some(which) = context.tm.drop_replies {
             self.machine.drop_replies(which);
         }
@@ -260,7 +264,9 @@ impl SipTransaction {
 
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
         self.over(&mut context, end);
-        self.groups = std::mem::take(&mut context.tm.groups);
+        if !context.tm.groups.is_empty() {
+            self.rare().groups = std::mem::take(&mut context.tm.groups);
+        }
         self.armed = Rc::new(context.tm.armed.clone());
         if self.leg_began || self.machine.status() >= 200 {
             return;

@@ -36,7 +36,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// What an invocation knows of who sent its request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::sip::script) struct Sender {
     /// The credentials were right and the nonce was not: who is asked again need not be told so.
     stale: bool,
