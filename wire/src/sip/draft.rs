@@ -94,11 +94,11 @@ pub struct Draft {
 pub struct Parked(Box<Draft>);
 
 impl Parked {
-    /// Parks a draft.
-    pub fn new(draft: &Draft) -> Self {
-        let mut parked = Box::new(draft.clone());
-        parked.message = draft.message.closed();
-        Self(parked)
+    /// Parks a draft, but for the further targets: those have been tried.
+    pub fn new(mut draft: Draft) -> Self {
+        draft.message = draft.message.closed();
+        draft.branches = Vec::new();
+        Self(Box::new(draft))
     }
     /// A copy to work on.
     ///

@@ -342,7 +342,7 @@ impl SipTransaction {
                     force_rport: draft.force_rport,
                 }))
             } else {
-                Request::Parked(Parked::new(draft))
+                Request::Parked(Parked::new((**draft).clone()))
             };
         }
     }
