@@ -3,6 +3,7 @@
 mod dispatcher;
 mod kit;
 mod order;
+mod registrar;
 mod reload;
 mod replies;
 mod requests;

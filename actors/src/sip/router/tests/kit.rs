@@ -11,6 +11,7 @@ use tokio::task::LocalSet;
 use crate::dns::StaticNames;
 use crate::metrics::{ActorMetrics, SipRouterMetrics};
 use crate::settings::{SipAddress, SipListenerSettings, SipRouterSettings};
+use crate::sip::location::Locations;
 use crate::sip::router::{RouterStart, SipHandle, SipRouter};
 use crate::sip::script::Source;
 use crate::sip::shared::SipShared;
@@ -28,6 +29,7 @@ pub(super) struct Site {
     pub(super) names: Rc<StaticNames>,
     pub(super) settings: SipRouterSettings,
     shared: Arc<SipShared>,
+    pub(super) locations: Arc<Locations>,
     kit: Kit,
 }
 
@@ -59,6 +61,7 @@ impl Site {
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
         let shared: Arc<SipShared> = Arc::default();
+        let locations = Arc::clone(&shared.locations);
         let site = SipSite::new(1, &listener, &in_front, &behind, Arc::clone(&shared)).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
@@ -76,7 +79,7 @@ impl Site {
         )
         .unwrap();
         let metrics = Arc::clone(behind.sip_router().unwrap());
-        Self { proxy, handle, metrics, names, settings, shared, kit }
+        Self { proxy, handle, metrics, names, settings, shared, locations, kit }
     }
 
     /// A phone that speaks with the proxy.
