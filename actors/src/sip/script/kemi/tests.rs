@@ -18,12 +18,15 @@ use crate::sip::script::function::Given;
 use crate::sip::script::{Context, Effect, End, Route, Script, ScriptLimits, Source, Step, Want};
 use crate::sip::shared::{ScriptEnv, SipShared};
 
+mod auth;
 mod basic;
+mod dispatcher;
 mod docs;
 mod edits;
 mod examples;
 mod message;
 mod pv;
+mod registrar;
 mod shared;
 mod stateful;
 mod table;
