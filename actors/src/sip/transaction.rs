@@ -22,6 +22,6 @@ pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;
 pub(crate) use home::Home;
-pub(super) use home::{Entry, Hold};
+pub(super) use home::{BranchEntry, Entry, Hold};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

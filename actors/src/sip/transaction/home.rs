@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Waker};
@@ -70,6 +71,8 @@ pub(in crate::sip) struct Entry {
     pub(in crate::sip) began: Instant,
     /// The request as it came.
     pub(in crate::sip) request: Bytes,
+    /// Where from.
+    pub(in crate::sip) caller: SocketAddr,
 }
 
 /// A branch as the router sees it.

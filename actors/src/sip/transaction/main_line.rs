@@ -202,6 +202,7 @@ impl SipTransaction {
             status: Cell::new(0),
             began: now,
             request: draft.message.bytes().clone(),
+            caller: received.source,
         });
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
         let _ = entry.id.set(id);
