@@ -412,11 +412,12 @@ fn sip_s9_the_pages_show_a_fork_that_rings() {
     caller.hears("SIP/2.0 18");
     let shown = call(&service, "fork").expect("the call");
     assert_eq!(shown["caller"], caller.at().to_string());
-    assert_eq!((&shown["uri"], &shown["state"]), (&"sip:bob@example.com".into(), &"ringing".into()));
+    assert_eq!(
+        (&shown["uri"], &shown["state"]),
+        (&"sip:bob@example.com".into(), &"ringing".into())
+    );
     assert!(shown["age_seconds"].as_f64().is_some_and(|age| age < 30.0), "{shown}");
-    let branch = |phone: &Phone, state: &str, status: u16| {
-        serde_json::json!({ "uri": format!("sip:bob@{}", phone.at()), "state": state, "status": status })
-    };
+    let branch = |phone: &Phone, state: &str, status: u16| serde_json::json!({ "uri": format!("sip:bob@{}", phone.at()), "state": state, "status": status });
     let branches = serde_json::json!([
         branch(&a, "ringing", 180),
         branch(&b, "ringing", 183),
@@ -436,7 +437,10 @@ fn sip_s9_the_pages_show_a_fork_that_rings() {
     caller.hears("SIP/2.0 200");
     let cancel = a.answers("CANCEL", "200 OK");
     assert!(cancel.contains("\r\nReason: SIP ;cause=200"), "{cancel}");
-    assert_eq!(service.json("/api/sip?limit=0")["chains"][0]["transactions"], serde_json::json!([]));
+    assert_eq!(
+        service.json("/api/sip?limit=0")["chains"][0]["transactions"],
+        serde_json::json!([])
+    );
     // C never spoke: its branch, and with it the transaction, stays for the wait only.
     service.until_metric(
         "lineway_sip_forks_total",
