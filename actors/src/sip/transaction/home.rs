@@ -34,7 +34,7 @@ pub(crate) struct Home {
     pub(in crate::sip) worker: Rc<Worker>,
     pub(crate) node: Arc<str>,
     pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
-    pub(crate) shared: Arc<SipShared>,
+    pub(in crate::sip) shared: Arc<SipShared>,
     pub(in crate::sip) table: RefCell<Table<Rc<Entry>>>,
     pub(in crate::sip) holds: Arc<Holds>,
     /// Calls that would begin are refused.
