@@ -146,6 +146,8 @@ pub(super) struct Branch {
     /// The routes that were armed when it was made.
     pub(super) armed: Armed,
     pub(super) spoke: bool,
+    /// What it got of Max-Breadth; 0 without `max-breadth`.
+    pub(super) breadth: u32,
 }
 
 /// A request that is handled with state.
