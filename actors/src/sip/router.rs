@@ -10,7 +10,7 @@ mod tests;
 mod tm;
 mod view;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -139,6 +139,7 @@ impl Belongings {
             metrics: Arc::clone(&self.site.router_metrics),
             settings: Arc::clone(settings),
             locating: LocateOptions::of(&self.own, true),
+            scratch: Cell::default(),
         });
         Ok(Rc::new(Generation { script, env, sending }))
     }
