@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use lineway_wire::sip::breadth;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
 use tokio::sync::oneshot;
@@ -46,6 +47,8 @@ pub(super) struct Relaying {
     base: Draft,
     to: Option<Bytes>,
     targets: VecDeque<Target>,
+    /// What each of the targets gets of Max-Breadth; empty without `max-breadth`.
+    shares: VecDeque<u32>,
     sent: usize,
     /// Branches whose requests have not left yet.
     pending: usize,
@@ -96,9 +99,20 @@ impl SipTransaction {
         targets: VecDeque<Target>,
         to: Option<Bytes>,
     ) -> Asked {
-        let (asks, sent, pending) = (Asks::Nobody, 0, 0);
-        self.relaying =
-            Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
+        let shares = match self.shares(&base, targets.len()) {
+            Ok(shares) => shares,
+            Err(failure) => return Asked::Now(Err(failure)),
+        };
+        self.relaying = Some(Box::new(Relaying {
+            base,
+            to,
+            targets,
+            shares,
+            sent: 0,
+            pending: 0,
+            failure: None,
+            asks: Asks::Nobody,
+        }));
         match self.advance() {
             Some(result) => Asked::Now(result),
             None => {
@@ -111,12 +125,28 @@ impl SipTransaction {
         }
     }
 
+    /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have
+    /// theirs.
+    fn shares(&self, base: &Draft, more: usize) -> Result<VecDeque<u32>, Failure> {
+        let most = self.generation.env.settings.stateful.max_breadth;
+        if most == 0 {
+            return Ok(VecDeque::new());
+        }
+        let entries = self.entry.branches.borrow();
+        let open = entries.iter().zip(&self.branches).filter(|(entry, _)| entry.status.get() < 200);
+        let taken: u32 = open.map(|(_, branch)| branch.breadth).sum();
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let allowed = breadth::allowed(base, most).saturating_sub(taken);
+        Ok(breadth::shares(allowed, more)?.collect())
+    }
+
     /// Makes the branches that are to be made; the result of the leg once all of them have left or
     /// failed.
     fn advance(&mut self) -> Option<Result<(), Failure>> {
         let mut relaying = self.relaying.take()?;
         while let Some(target) = relaying.targets.pop_front() {
-            match self.branch(&relaying.base, target, relaying.to.clone()) {
+            let share = relaying.shares.pop_front();
+            match self.branch(&relaying.base, target, relaying.to.clone(), share) {
                 Made::Skipped => {}
                 Made::Sent => relaying.sent += 1,
                 Made::Pending => relaying.pending += 1,
@@ -144,7 +174,13 @@ impl SipTransaction {
     }
 
     /// Makes one branch.
-    fn branch(&mut self, base: &Draft, target: Target, to: Option<Bytes>) -> Made {
+    fn branch(
+        &mut self,
+        base: &Draft,
+        target: Target,
+        to: Option<Bytes>,
+        share: Option<u32>,
+    ) -> Made {
         if self.entry.cancelled.get() {
             return Made::Never(CANCELLED);
         }
@@ -173,6 +209,9 @@ impl SipTransaction {
         let Some(index) = self.machine.add() else {
             return Made::Never(CANCELLED);
         };
+        if let Some(share) = share {
+            breadth::write(&mut draft, share);
+        }
         if let Some(id) = self.entry.id.get() {
             self.home.table.borrow_mut().set_branches(*id, index + 1);
         }
@@ -197,7 +236,7 @@ impl SipTransaction {
             },
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { armed, spoke: false });
+        self.branches.push(Branch { armed, spoke: false, breadth: share.unwrap_or(0) });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,

@@ -195,6 +195,8 @@ pub(super) struct Branch {
     /// The routes that were armed when it was made.
     pub(super) armed: Rc<Armed>,
     pub(super) spoke: bool,
+    /// What it got of Max-Breadth; 0 without `max-breadth`.
+    pub(super) breadth: u32,
 }
 
 /// A request that is handled with state.
@@ -240,6 +242,7 @@ impl SipTransaction {
             kind,
             overtaken,
             draft.message.bytes().clone(),
+            received.source,
         ));
         home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
