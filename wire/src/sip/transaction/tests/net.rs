@@ -51,7 +51,7 @@ impl Net {
         Self { weather, now, sent: 0, flights: BinaryHeap::new() }
     }
 
-    /// SplitMix64: of one seed always the same.
+    /// `SplitMix64`: of one seed always the same.
     fn random(&mut self, below: u64) -> u64 {
         self.weather.seed = self.weather.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.weather.seed;
