@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Waker};
@@ -36,7 +37,7 @@ pub(crate) struct Home {
     pub(in crate::sip) worker: Rc<Worker>,
     pub(crate) node: Arc<str>,
     pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
-    pub(crate) shared: Arc<SipShared>,
+    pub(in crate::sip) shared: Arc<SipShared>,
     pub(in crate::sip) table: RefCell<Table<Rc<Entry>>>,
     pub(in crate::sip) holds: Arc<Holds>,
     /// Calls that would begin are refused.
@@ -83,6 +84,8 @@ pub(crate) struct Entry {
     pub(in crate::sip) began: Instant,
     /// The request as it came.
     pub(in crate::sip) request: Bytes,
+    /// Where from.
+    pub(in crate::sip) caller: SocketAddr,
 }
 
 /// A branch as the router sees it.
@@ -111,6 +114,7 @@ impl Entry {
         kind: Kind,
         cancelled: bool,
         request: Bytes,
+        caller: SocketAddr,
     ) -> Self {
         Self {
             line: home.worker.next_id(),
@@ -127,6 +131,7 @@ impl Entry {
             status: Cell::new(0),
             began: timers::now(),
             request,
+            caller,
         }
     }
 

@@ -46,8 +46,9 @@ pub(super) struct Relaying {
     /// The request that the branches are made of.
     base: Draft,
     to: Option<Bytes>,
-    /// With what each gets of Max-Breadth.
-    targets: VecDeque<(Target, Option<u32>)>,
+    targets: VecDeque<Target>,
+    /// What each of the targets gets of Max-Breadth; empty without `max-breadth`.
+    shares: VecDeque<u32>,
     sent: usize,
     /// Branches whose requests have not left yet.
     pending: usize,
@@ -98,19 +99,20 @@ impl SipTransaction {
         targets: VecDeque<Target>,
         to: Option<Bytes>,
     ) -> Asked {
-        let (asks, sent, pending) = (Asks::Nobody, 0, 0);
-        let targets = match self.generation.env.settings.stateful.max_breadth {
-            0 => targets.into_iter().map(|target| (target, None)).collect(),
-            most => {
-                let branches = u32::try_from(targets.len()).unwrap_or(u32::MAX);
-                match breadth::shares(breadth::allowed(&base, most), branches) {
-                    Ok(shares) => targets.into_iter().zip(shares.map(Some)).collect(),
-                    Err(too_broad) => return Asked::Now(Err(too_broad)),
-                }
-            }
+        let shares = match self.shares(&base, targets.len()) {
+            Ok(shares) => shares,
+            Err(failure) => return Asked::Now(Err(failure)),
         };
-        self.relaying =
-            Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
+        self.relaying = Some(Box::new(Relaying {
+            base,
+            to,
+            targets,
+            shares,
+            sent: 0,
+            pending: 0,
+            failure: None,
+            asks: Asks::Nobody,
+        }));
         match self.advance() {
             Some(result) => Asked::Now(result),
             None => {
@@ -123,12 +125,28 @@ impl SipTransaction {
         }
     }
 
+    /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have
+    /// theirs.
+    fn shares(&self, base: &Draft, more: usize) -> Result<VecDeque<u32>, Failure> {
+        let most = self.generation.env.settings.stateful.max_breadth;
+        if most == 0 {
+            return Ok(VecDeque::new());
+        }
+        let entries = self.entry.branches.borrow();
+        let open = entries.iter().zip(&self.branches).filter(|(entry, _)| entry.status.get() < 200);
+        let taken: u32 = open.map(|(_, branch)| branch.breadth).sum();
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let allowed = breadth::allowed(base, most).saturating_sub(taken);
+        Ok(breadth::shares(allowed, more)?.collect())
+    }
+
     /// Makes the branches that are to be made; the result of the leg once all of them have left or
     /// failed.
     fn advance(&mut self) -> Option<Result<(), Failure>> {
         let mut relaying = self.relaying.take()?;
-        while let Some((target, share)) = relaying.targets.pop_front() {
-            match self.branch(&relaying.base, target, share, relaying.to.clone()) {
+        while let Some(target) = relaying.targets.pop_front() {
+            let share = relaying.shares.pop_front();
+            match self.branch(&relaying.base, target, relaying.to.clone(), share) {
                 Made::Skipped => {}
                 Made::Sent => relaying.sent += 1,
                 Made::Pending => relaying.pending += 1,
@@ -164,8 +182,8 @@ impl SipTransaction {
         &mut self,
         base: &Draft,
         target: Target,
-        share: Option<u32>,
         to: Option<Bytes>,
+        share: Option<u32>,
     ) -> Made {
         if self.entry.cancelled.get() {
             return Made::Never(CANCELLED);
@@ -205,11 +223,11 @@ impl SipTransaction {
             cancelled: Some(Rc::clone(&self.entry.cancelled)),
             to: None,
         };
-        self.start_branch(index, going, armed)
+        self.start_branch(index, going, armed, share.unwrap_or(0))
     }
 
     /// Starts a branch that the machine knows already.
-    fn start_branch(&mut self, index: u16, going: Going, armed: Rc<Armed>) -> Made {
+    fn start_branch(&mut self, index: u16, going: Going, armed: Rc<Armed>, breadth: u32) -> Made {
         if let Some(id) = self.entry.id.get() {
             self.home.table.borrow_mut().set_branches(*id, index + 1);
         }
@@ -229,7 +247,7 @@ impl SipTransaction {
             going,
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { armed, spoke: false, last: None });
+        self.branches.push(Branch { armed, spoke: false, last: None, breadth });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,
@@ -246,15 +264,17 @@ impl SipTransaction {
     pub(super) fn go_elsewhere(&mut self, branch: u16, elsewhere: Elsewhere, word: Word) {
         let has_room =
             u32::from(self.machine.next_index()) < self.generation.env.settings.max_branches;
-        let known = self.branches.get(usize::from(branch)).map(|known| Rc::clone(&known.armed));
-        let Some(armed) = known.filter(|_| has_room && !self.entry.cancelled.get()) else {
+        let known = self.branches.get(usize::from(branch));
+        let known = known.map(|known| (Rc::clone(&known.armed), known.breadth));
+        let Some((armed, breadth)) = known.filter(|_| has_room && !self.entry.cancelled.get())
+        else {
             return self.word(branch, word);
         };
         let Some(index) = self.machine.add() else {
             return self.word(branch, word);
         };
         let going = elsewhere.going(index.into(), Rc::clone(&self.entry.cancelled));
-        match self.start_branch(index, going, armed) {
+        match self.start_branch(index, going, armed, breadth) {
             Made::Sent => self.machine.hear(branch, Says::Unsent, timers::now()),
             Made::Pending => self.rare().elsewhere.push((index, branch, word)),
             Made::Failed(_) | Made::Never(_) | Made::Skipped => self.word(branch, word),

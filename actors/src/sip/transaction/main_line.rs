@@ -202,6 +202,8 @@ pub(super) struct Branch {
     pub(super) spoke: bool,
     /// Its final of 300 and above.
     pub(super) last: Option<Rc<Draft>>,
+    /// What it got of Max-Breadth; 0 without `max-breadth`.
+    pub(super) breadth: u32,
 }
 
 /// A request that is handled with state.
@@ -247,6 +249,7 @@ impl SipTransaction {
             kind,
             overtaken,
             draft.message.bytes().clone(),
+            received.source,
         ));
         home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));

@@ -210,13 +210,17 @@ async fn rfc3263_a_503_leads_to_the_next_address_by_another_branch() {
         );
         alice.send(&invite).await;
         alice.expect("SIP/2.0 100").await;
-        let to_a = a.expect("INVITE ").await;
-        a.send(&reply(&to_a, "503 Service Unavailable")).await;
-        a.expect("ACK ").await;
-        let to_b = b.expect("INVITE ").await;
-        assert_ne!(to_a, to_b, "another branch");
-        b.send(&reply(&to_b, "486 Busy Here")).await;
-        b.expect("ACK ").await;
+        // The call decides which of two equal addresses goes first.
+        let (first, second, invited) = tokio::select! {
+            invited = a.receive() => (&a, &b, invited),
+            invited = b.receive() => (&b, &a, invited),
+        };
+        first.send(&reply(&invited, "503 Service Unavailable")).await;
+        first.expect("ACK ").await;
+        let again = second.expect("INVITE ").await;
+        assert_ne!(invited, again, "another branch");
+        second.send(&reply(&again, "486 Busy Here")).await;
+        second.expect("ACK ").await;
         // The 503 is no part of the choice, and nobody else is there.
         let answer = alice.expect("SIP/2.0 486 Busy Here").await;
         alice.send(&ack(&invite, &answer)).await;
