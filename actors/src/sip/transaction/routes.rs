@@ -100,10 +100,10 @@ impl SipTransaction {
             if let Some(which) = context.tm.cancel_branches {
                 self.cancel_branches(branch, which);
             }
-            if let Some(known) = self.branches.get_mut(usize::from(branch)) {
-                if *known.armed != context.tm.armed {
-                    known.armed = Rc::new(context.tm.armed.clone());
-                }
+            if let Some(known) = self.branches.get_mut(usize::from(branch))
+                && *known.armed != context.tm.armed
+            {
+                known.armed = Rc::new(context.tm.armed.clone());
             }
             *draft = match end {
                 // A final is never dropped: its transaction would be stranded.

@@ -171,7 +171,8 @@ async fn sip_r053_a_cancel_is_answered_and_goes_down() {
         let answer = alice.expect("SIP/2.0 487").await;
         alice.send(&ack(&invite, &answer)).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        (alice.assert_silent(), a.assert_silent());
+        alice.assert_silent();
+        a.assert_silent();
         assert_eq!(alive(&site), 0);
     })
     .await;
@@ -225,7 +226,9 @@ async fn rfc3263_a_503_leads_to_the_next_address_by_another_branch() {
         let answer = alice.expect("SIP/2.0 486 Busy Here").await;
         alice.send(&ack(&invite, &answer)).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        (alice.assert_silent(), a.assert_silent(), b.assert_silent());
+        alice.assert_silent();
+        a.assert_silent();
+        b.assert_silent();
         assert_eq!(alive(&site), 0);
     })
     .await;
