@@ -1,5 +1,7 @@
 //! The program as a SIP proxy, with a script of the test's own or the built-in one.
 
+#![allow(dead_code, reason = "each binary uses a part of it")]
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -59,7 +61,8 @@ impl Setup {
     #[track_caller]
     pub(crate) fn built_in(self) -> Proxy {
         let folder = tempfile::tempdir().expect("a folder");
-        self.start(folder, "mode = \"stateless\"")
+        let mode = if crate::STATEFUL { "stateful" } else { "stateless" };
+        self.start(folder, &format!("mode = \"{mode}\""))
     }
 
     /// With this whole script.
@@ -111,7 +114,7 @@ impl Proxy {
     pub(crate) fn answers_first(&self, phone: &Udp, call: &str) {
         let uri = format!("sip:probe@{}", self.udp());
         phone.send(self.udp(), request("OPTIONS", &uri, &phone.via("probe"), call));
-        let answer = phone.receive();
+        let answer = phone.hear();
         assert_eq!(answer.first(), "SIP/2.0 200 Probe", "something else came first: {answer:?}");
     }
 
@@ -121,7 +124,7 @@ impl Proxy {
     pub(crate) fn sends_first(&self, from: &Udp, to: &Udp, call: &str) {
         let uri = format!("sip:fence@{}", to.at());
         from.send(self.udp(), request("INFO", &uri, &from.via("fence"), call));
-        let came = to.receive();
+        let came = to.hear();
         assert_eq!(came.first(), format!("INFO {uri} SIP/2.0"), "something else came first");
     }
 
@@ -132,8 +135,11 @@ impl Proxy {
 }
 
 /// A script for requests: `lua` is its body, with `BOB` for the URI of a phone. What [`Proxy`] asks
-/// by itself is answered or sent on.
+/// by itself is answered or sent on without state. `SEND` stands for how the body sends a request on
+/// in this binary: `KSR.forward`, or `KSR.tm.t_relay`.
 pub(crate) fn plan(bob: SocketAddr, lua: &str) -> String {
+    let lua =
+        lua.replace("SEND(", if crate::STATEFUL { "KSR.tm.t_relay(" } else { "KSR.forward(" });
     format!(
         "BOB = \"sip:bob@{bob}\"\n\
          function ksr_request_route()\n\
