@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures_util::future::join;
+use futures_util::future::{join, join3};
 use lineway_wire::line::FinishReason;
 use lineway_wire::zmp::outcome;
 
@@ -261,8 +261,9 @@ impl Service {
         let (workers, board) = (self.workers.clone(), self.board.clone());
         let removed = changes.removed.clone();
         let by = timers::now();
+        let sip = self.sip.ending().drained();
         async move {
-            tokio::time::sleep(limit).await;
+            join(tokio::time::sleep(limit), sip).await;
             broadcast(&workers, Control::FinishRetired(FinishReason::Drain, by)).await;
             tokio::time::sleep(LAST_WORDS).await;
             for node in removed {
@@ -280,39 +281,24 @@ impl Service {
         self.held.clear();
     }
 
-    /// Waits until every line is over and every request is answered, at most `limit`; then ends
-    /// those that are left. SIP messages are not received any more from the beginning. What message sockets have queued is written while their `linger-ms`
-    /// lasts.
+    /// Waits until every line is over, every request is answered and no SIP transaction lives, at
+    /// most `limit`; then ends those that are left. SIP calls that would begin are refused. What
+    /// message sockets have queued is written while their `linger-ms` lasts.
     pub async fn drain(&mut self, limit: Duration) -> usize {
         self.stop_listening().await;
-        self.sip.stop().await;
-        let sockets = self.sockets.stop(limit);
+        let Self { workers, sockets, sip, .. } = self;
         let lines = async {
-            if self.wait_for_lines(limit).await == 0 {
+            if wait_for_lines(workers, limit).await == 0 {
                 return 0;
             }
-            self.end_lines().await
+            end_lines(workers).await
         };
-        join(lines, sockets).await.0
+        join3(lines, sockets.stop(limit), sip.stop(limit)).await.0
     }
 
     /// Ends every line at once, whatever it has queued. Gives how many there were.
     pub async fn end_lines(&self) -> usize {
-        let ended = broadcast(&self.workers, Control::FinishLines(FinishReason::Drain)).await;
-        self.wait_for_lines(LAST_WORDS).await;
-        ended
-    }
-
-    async fn wait_for_lines(&self, limit: Duration) -> usize {
-        let until = tokio::time::Instant::now() + limit;
-        loop {
-            let lines = broadcast(&self.workers, Control::CountLines).await;
-            let now = tokio::time::Instant::now();
-            if lines == 0 || now >= until {
-                return lines;
-            }
-            tokio::time::sleep(DRAIN_LOOK.min(until - now)).await;
-        }
+        end_lines(&self.workers).await
     }
 
     /// What asks lines to end, from any thread.
@@ -342,6 +328,24 @@ impl Finisher {
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+async fn end_lines(workers: &[WorkerHandle]) -> usize {
+    let ended = broadcast(workers, Control::FinishLines(FinishReason::Drain)).await;
+    wait_for_lines(workers, LAST_WORDS).await;
+    ended
+}
+
+async fn wait_for_lines(workers: &[WorkerHandle], limit: Duration) -> usize {
+    let until = tokio::time::Instant::now() + limit;
+    loop {
+        let lines = broadcast(workers, Control::CountLines).await;
+        let now = tokio::time::Instant::now();
+        if lines == 0 || now >= until {
+            return lines;
+        }
+        tokio::time::sleep(DRAIN_LOOK.min(until - now)).await;
     }
 }
 

@@ -3,16 +3,19 @@
 //! A chain is a `SipListener` with the `SipRouter` behind it. It runs on every worker, with sockets
 //! of that worker's own; what the workers share is a [`SipSite`].
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use lineway_wire::sip::own::{SocketId, Transport};
+use tokio::time::Instant;
 
-use super::{StartCause, StartError};
+use super::{DRAIN_LOOK, StartCause, StartError};
 use crate::health::NodeHealth;
 use crate::net::ListenOptions;
 use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
@@ -22,6 +25,7 @@ use crate::settings::{
     SocketSettings,
 };
 use crate::sip::router::{Refusal, RouterStart, SipHandle};
+use crate::sip::shared::SipShared;
 use crate::sip::site::SipSite;
 use crate::worker::{Board, HostSip, WorkerHandle};
 
@@ -109,6 +113,16 @@ enum Change {
     Router,
 }
 
+impl Change {
+    /// The sockets that it is built on.
+    fn held(&self) -> &[Rc<Held>] {
+        match self {
+            Self::Anew(held) => held,
+            Self::Router => &[],
+        }
+    }
+}
+
 /// Chains of a plan, bound and not yet at work.
 #[derive(Default)]
 pub(super) struct Prepared {
@@ -121,22 +135,91 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
+/// The actors of a chain, on every worker, and its sockets.
+struct Chain {
+    held: Vec<Rc<Held>>,
+    handles: Vec<SipHandle>,
+}
+
+impl Chain {
+    async fn retire(&self) {
+        join_all(self.handles.iter().map(SipHandle::retire)).await;
+    }
+
+    /// Ends, and leaves its transactions to the chain that takes its place.
+    async fn hand_over(&self) {
+        join_all(self.handles.iter().map(SipHandle::hand_over)).await;
+    }
+
+    /// Refuses calls that would begin; whether nothing lives any more.
+    async fn is_drained(&self) -> bool {
+        let live = join_all(self.handles.iter().map(SipHandle::drain)).await;
+        live.into_iter().all(|live| live == 0)
+    }
+
+    /// Whether it has one of these sockets.
+    fn shares(&self, held: &[Rc<Held>]) -> bool {
+        self.held.iter().any(|own| held.iter().any(|other| Rc::ptr_eq(own, other)))
+    }
+}
+
+/// Chains that end once nothing lives in them, each at a time of its own at the latest.
+#[derive(Clone, Default)]
+pub(super) struct Ending(Rc<RefCell<Vec<(Rc<Chain>, Instant)>>>);
+
+impl Ending {
+    fn add(&self, chain: Rc<Chain>, by: Instant) {
+        self.0.borrow_mut().push((chain, by));
+    }
+
+    /// Waits until the last of them has ended.
+    pub(super) async fn drained(self) {
+        loop {
+            let chains: Vec<_> = self.0.borrow().clone();
+            for (chain, by) in chains {
+                if chain.is_drained().await || Instant::now() >= by {
+                    self.end(|other| Rc::ptr_eq(other, &chain)).await;
+                }
+            }
+            let Some(next) = self.0.borrow().iter().map(|(_, by)| *by).min() else { return };
+            tokio::time::sleep_until(next.min(Instant::now() + DRAIN_LOOK)).await;
+        }
+    }
+
+    /// Ends some at once.
+    async fn end(&self, which: impl Fn(&Rc<Chain>) -> bool) {
+        let ended: Vec<_> = self.0.borrow_mut().extract_if(.., |(chain, _)| which(chain)).collect();
+        join_all(ended.iter().map(|(chain, _)| chain.retire())).await;
+    }
+
+    /// None of them has longer than this.
+    fn hurry(&self, by: Instant) {
+        for (_, own) in &mut *self.0.borrow_mut() {
+            *own = by.min(*own);
+        }
+    }
+
+    /// The socket of this key that one of them has.
+    fn held(&self, key: &str) -> Option<Rc<Held>> {
+        let chains = self.0.borrow();
+        let mut held = chains.iter().flat_map(|(chain, _)| &chain.held);
+        held.find(|held| held.key == key).map(Rc::clone)
+    }
+}
+
 /// A chain that runs.
 struct Running {
     spec: Spec,
-    held: Vec<Rc<Held>>,
-    handles: Vec<SipHandle>,
+    chain: Rc<Chain>,
+    /// What the scripts of all workers share.
+    shared: Arc<SipShared>,
     _health: NodeHealth,
 }
 
 impl Running {
-    async fn retire(self) {
-        join_all(self.handles.iter().map(SipHandle::retire)).await;
-    }
-
     /// Makes every worker ready for other settings of the router, or none.
     async fn prepare(&self, settings: &Arc<SipRouterSettings>) -> Result<(), Refusal> {
-        let prepared = self.handles.iter().map(|handle| handle.prepare(Arc::clone(settings)));
+        let prepared = self.chain.handles.iter().map(|handle| handle.prepare(Arc::clone(settings)));
         let refused = join_all(prepared).await.into_iter().find_map(Result::err);
         if let Some(refusal) = refused {
             self.adopt(false).await;
@@ -147,7 +230,7 @@ impl Running {
 
     /// Takes up what was prepared, or forgets it.
     async fn adopt(&self, yes: bool) {
-        join_all(self.handles.iter().map(|handle| handle.adopt(yes))).await;
+        join_all(self.chain.handles.iter().map(|handle| handle.adopt(yes))).await;
     }
 }
 
@@ -157,12 +240,13 @@ pub(super) struct Sip {
     workers: Vec<WorkerHandle>,
     /// By the name of the listener.
     running: HashMap<Arc<str>, Running>,
+    ending: Ending,
 }
 
 impl Sip {
     /// None.
     pub(super) fn new(board: Board, workers: Vec<WorkerHandle>) -> Self {
-        Self { board, workers, running: HashMap::new() }
+        Self { board, workers, running: HashMap::new(), ending: Ending::default() }
     }
 
     /// Binds what a plan has beyond what runs, and makes the workers ready for changed routers.
@@ -183,7 +267,7 @@ impl Sip {
             }
             let same_way = |running: &&Running| {
                 running.spec.listener == spec.listener
-                    && running.handles.len() == self.workers.len()
+                    && running.chain.handles.len() == self.workers.len()
             };
             if let Some(running) = before.filter(same_way)
                 && let Some((_, settings)) = spec.settings()
@@ -237,9 +321,12 @@ impl Sip {
         keys: &[String],
         inherited: &[TcpListener],
     ) -> Result<Rc<Held>, BindError> {
-        let mut all = self.running.values().flat_map(|running| &running.held);
+        let mut all = self.running.values().flat_map(|running| &running.chain.held);
         if let Some(held) = all.clone().find(|held| held.key == key) {
             return Ok(Rc::clone(held));
+        }
+        if let Some(held) = self.ending.held(&key) {
+            return Ok(held);
         }
         // A listener that moves between an address and all addresses keeps its port all the while.
         let leaves = |held: &Rc<Held>| {
@@ -266,8 +353,10 @@ impl Sip {
         }))
     }
 
-    /// Puts a plan in force: chains that it does not have, or not so, end; what was prepared takes
-    /// their place.
+    /// Puts a plan in force. Chains that it does not have, or not so, end; what was prepared takes
+    /// their place. One whose sockets another takes over ends at once, and leaves its transactions to
+    /// the one of its name: what comes in goes to one of both only. The others end once nothing lives
+    /// in them any more, at the latest after the drain limit ([`Ending::drained`]).
     pub(super) async fn install(&mut self, plan: &Plan, prepared: Prepared) {
         let specs = specs(plan);
         let anew = |name: &Arc<str>| {
@@ -277,15 +366,33 @@ impl Sip {
             prepared.chains.iter().any(is)
         };
         let planned = |name: &Arc<str>| specs.iter().any(|spec| spec.listener.name == *name);
+        let taken: Vec<_> = prepared.chains.iter().flat_map(|(_, change)| change.held()).collect();
+        let taken: Vec<Rc<Held>> = taken.into_iter().map(Rc::clone).collect();
         let ending: Vec<_> =
             self.running.extract_if(|name, _| !planned(name) || anew(name)).collect();
+        let by = Instant::now() + plan.service.drain_timeout.duration();
+        let mut before = HashMap::new();
+        self.ending.end(|chain| chain.shares(&taken)).await;
         for (name, running) in ending {
             self.board.registry.sip().remove(&name);
-            running.retire().await;
+            let Running { spec, chain, shared, .. } = running;
+            if chain.shares(&taken) {
+                chain.hand_over().await;
+            } else {
+                // It refuses calls from here on, whenever it is looked after.
+                chain.is_drained().await;
+                self.ending.add(chain, by);
+            }
+            before.insert(name, (spec.router.name, shared));
         }
         for (spec, change) in prepared.chains {
             match change {
-                Change::Anew(held) => self.start(spec, held).await,
+                Change::Anew(held) => {
+                    let same = |(router, _): &(Arc<str>, _)| *router == spec.router.name;
+                    let shared = before.remove(&spec.listener.name).filter(same);
+                    let shared = shared.map(|(_, shared)| shared).unwrap_or_default();
+                    self.start(spec, held, shared).await;
+                }
                 Change::Router => {
                     if let Some(running) = self.running.get_mut(&spec.listener.name) {
                         running.adopt(true).await;
@@ -296,13 +403,14 @@ impl Sip {
         }
     }
 
-    async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>) {
+    async fn start(&mut self, spec: Spec, held: Vec<Rc<Held>>, shared: Arc<SipShared>) {
         let Some((listener, router)) = spec.settings() else { return };
         let metrics =
             |node: &NodePlan| self.board.metrics.node(&node.name, node.settings.type_name());
         let (carried, routed) = (metrics(&spec.listener), metrics(&spec.router));
         let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
-        let Some(site) = SipSite::new(workers, listener, &carried, &routed) else { return };
+        let site = SipSite::new(workers, listener, &carried, &routed, Arc::clone(&shared));
+        let Some(site) = site else { return };
         let addresses: Vec<_> = held.iter().map(|held| held.address.address).collect();
         // The router says on each worker whether its script runs.
         let health = self.board.health.sole(&spec.listener.name);
@@ -354,13 +462,24 @@ impl Sip {
             routed: Arc::clone(&site.router_metrics),
         });
         let name = Arc::clone(&spec.listener.name);
-        self.running.insert(name, Running { spec, held, handles, _health: health });
+        let chain = Rc::new(Chain { held, handles });
+        self.running.insert(name, Running { spec, chain, shared, _health: health });
     }
 
-    /// Receives nothing from here on; what was decided is sent.
-    pub(super) async fn stop(&mut self) {
-        let ending = std::mem::take(&mut self.running).into_values();
-        join_all(ending.map(Running::retire)).await;
+    /// Refuses calls that would begin, and ends once nothing lives any more, at most after `limit`.
+    /// Then nothing is received; what was decided is sent.
+    pub(super) async fn stop(&mut self, limit: Duration) {
+        let by = Instant::now() + limit;
+        self.ending.hurry(by);
+        for running in std::mem::take(&mut self.running).into_values() {
+            self.ending.add(running.chain, by);
+        }
+        self.ending.clone().drained().await;
+    }
+
+    /// Chains that a reload took out.
+    pub(super) fn ending(&self) -> Ending {
+        self.ending.clone()
     }
 }
 

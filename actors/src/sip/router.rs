@@ -1,6 +1,7 @@
 //! The actor that a `SipRouter` has on each worker: it takes the messages of its calls in order,
 //! runs the script and sends what that decided.
 
+mod admission;
 mod calls;
 pub(in crate::sip) mod core;
 pub(in crate::sip) mod sending;
@@ -24,6 +25,7 @@ use lineway_wire::sip::message::Limits;
 use lineway_wire::sip::own::{Own, Received, SocketId};
 use lineway_wire::sip::stream::StreamError;
 
+use self::admission::Drain;
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
 use super::ring::{Arrival, Ring};
@@ -163,9 +165,23 @@ impl SipHandle {
         let _ = self.address().send(Adopt(yes)).await;
     }
 
-    /// Receives nothing from here on, sends what was decided, and ends.
+    /// From here on a call that would begin gets a 503 with Retry-After; all else is handled. The
+    /// result is how many transactions live on the worker, those that only absorb what comes late
+    /// among them, and calls that wait: with none on any worker nothing is lost by
+    /// [`SipHandle::retire`].
+    pub async fn drain(&self) -> usize {
+        self.address().send(Drain).await.unwrap_or(0)
+    }
+
+    /// Receives nothing from here on, sends what was decided, and ends. Its transactions end too.
     pub async fn retire(&self) {
-        let _ = self.address().send(Retire).await;
+        let _ = self.address().send(Retire { hand_over: false }).await;
+    }
+
+    /// The same, but for its transactions: they go on with the chain that is started next on this
+    /// worker for the same router, and on the same sockets.
+    pub async fn hand_over(&self) {
+        let _ = self.address().send(Retire { hand_over: true }).await;
     }
 }
 
@@ -179,7 +195,9 @@ struct Adopt(bool);
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Retire;
+struct Retire {
+    hand_over: bool,
+}
 
 /// The actor of a `SipRouter` on one worker.
 pub struct SipRouter {
@@ -227,12 +245,14 @@ impl SipRouter {
                 fault,
             },
         )?;
-        let home = Rc::new(Home::new(
-            Rc::clone(worker),
-            Arc::clone(&start.router),
-            Arc::clone(&start.site.router_metrics),
-            Arc::clone(&start.site.shared),
-        ));
+        let home = worker.parked_sip(&start.router, &start.site.shared).unwrap_or_else(|| {
+            Rc::new(Home::new(
+                Rc::clone(worker),
+                Arc::clone(&start.router),
+                Arc::clone(&start.site.router_metrics),
+                Arc::clone(&start.site.shared),
+            ))
+        });
         let belongings = Rc::new(Belongings {
             home,
             health: worker.board.health.node(&start.router, worker.index, 0),
@@ -392,8 +412,14 @@ impl Handler<Adopt> for SipRouter {
 impl Handler<Retire> for SipRouter {
     type Result = ();
 
-    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
-        self.belongings.transports.stop();
+    fn handle(&mut self, Retire { hand_over }: Retire, ctx: &mut Self::Context) {
+        let Belongings { home, worker, transports, .. } = &*self.belongings;
+        transports.stop();
+        if hand_over && !home.table.borrow().is_empty() {
+            worker.park_sip(Rc::clone(home));
+        } else {
+            home.finish_all();
+        }
         ctx.stop();
     }
 }

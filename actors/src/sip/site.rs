@@ -27,19 +27,20 @@ pub struct SipSite {
 
 impl SipSite {
     /// What so many workers share; `None` where these are not the metrics of a `SipListener` and of
-    /// a `SipRouter`.
+    /// a `SipRouter`. `shared` is what the chain before it had, if it takes the place of one.
     pub fn new(
         workers: u16,
         settings: &SipListenerSettings,
         listener: &Arc<NodeMetrics>,
         router: &NodeMetrics,
+        shared: Arc<SipShared>,
     ) -> Option<Arc<Self>> {
         let random = RandomState::new();
         let first = random.hash_one(0) as u32;
         Some(Arc::new(Self {
             rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
-            shared: Arc::default(),
+            shared,
             listener_metrics: Arc::clone(listener),
             transport_metrics: Arc::clone(listener.sip_listener()?),
             router_metrics: Arc::clone(router.sip_router()?),

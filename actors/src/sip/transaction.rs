@@ -21,6 +21,7 @@ pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;
-pub(super) use home::{Entry, Hold, Home};
+pub(crate) use home::Home;
+pub(super) use home::{Entry, Hold};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

@@ -41,7 +41,8 @@ use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
-use crate::sip::transaction::SipBranch;
+use crate::sip::shared::SipShared;
+use crate::sip::transaction::{Home, SipBranch};
 use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
@@ -91,6 +92,8 @@ pub struct Worker {
     lessees: Lessees,
     /// The branches of SIP transactions: what the supervisor says of their deadlines goes there.
     branches: RefCell<HashMap<u64, Addr<SipBranch>>>,
+    /// What a SIP chain that ended has left to the one that takes its place.
+    parked_sip: RefCell<Vec<Rc<Home>>>,
     numbers: Cell<u64>,
     drains: Cell<bool>,
     /// `drain-timeout-ms`, for a parent that an operator drains.
@@ -147,6 +150,7 @@ impl Worker {
             lines: RefCell::default(),
             lessees: Lessees::default(),
             branches: RefCell::default(),
+            parked_sip: RefCell::default(),
             numbers: Cell::new(0),
             drains: Cell::new(false),
             drain_timeout: Cell::new(Duration::from_secs(10)),
@@ -450,6 +454,20 @@ impl Worker {
     /// Enters a branch of a SIP transaction, which watches deadlines under this number.
     pub(crate) fn enter_branch(&self, id: LineId, branch: Addr<SipBranch>) {
         self.branches.borrow_mut().insert(id.number, branch);
+    }
+
+    /// Keeps the transactions of a router that ends for the one that takes its place.
+    pub(crate) fn park_sip(&self, home: Rc<Home>) {
+        let mut parked = self.parked_sip.borrow_mut();
+        parked.retain(|other| other.node != home.node);
+        parked.push(home);
+    }
+
+    /// The transactions that the router of this name has left, of the same site.
+    pub(crate) fn parked_sip(&self, node: &str, shared: &Arc<SipShared>) -> Option<Rc<Home>> {
+        let mut parked = self.parked_sip.borrow_mut();
+        let place = parked.iter().position(|home| *home.node == *node)?;
+        Some(parked.swap_remove(place)).filter(|home| Arc::ptr_eq(&home.shared, shared))
     }
 
     /// Such a branch is gone.

@@ -211,11 +211,6 @@ impl<R> Fork<R> {
         leg.iter().filter(|branch| matches!(branch, Branch::Open { .. })).count()
     }
 
-    /// Whether this branch has no final.
-    pub(super) fn is_open(&self, branch: u16) -> bool {
-        matches!(self.branches.get(usize::from(branch)), Some(Branch::Open { .. }))
-    }
-
     /// Whether a provisional of this branch may go up.
     pub(super) fn may_ring(&self, branch: u16) -> bool {
         let branch = self.branches.get(usize::from(branch));

@@ -130,9 +130,12 @@ impl Core {
         }
         // A stream is framed by its lengths, so there they are right.
         let length_is_wrong = received.transport == Transport::Udp && !length_fits(&message);
-        let draft = Draft::new(message, received);
+        let mut draft = Draft::new(message, received);
         if length_is_wrong {
             return self.answer(&draft, 400, b"Bad Content-Length", now);
+        }
+        if self.refuses(&mut draft, now) {
+            return;
         }
         let context = self.context(draft, now);
         let step = Rc::clone(&self.generation).script.start(Route::Request, context);

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+use super::admission::RETRY_AFTER;
 use super::core::{Core, OVERLOADED};
 use super::sending::Outcome;
 use crate::metrics::{SipCancelFound, SipRefused};
@@ -87,7 +88,7 @@ impl Core {
     }
 
     /// The transaction of which a request is a copy.
-    fn find(&self, draft: &Draft) -> Option<Rc<Entry>> {
+    pub(super) fn find(&self, draft: &Draft) -> Option<Rc<Entry>> {
         let id = self.home.table.borrow().find(&draft.message, draft.received.transport)?;
         self.home.entry(id)
     }
@@ -258,7 +259,7 @@ impl Core {
         let most = context.env.settings.stateful.max_transactions;
         if self.home.shared.transactions() >= most {
             self.metrics.transactions.refused(SipRefused::Limit);
-            context.draft.reply_lines.push(Bytes::from_static(b"Retry-After: 10\r\n"));
+            context.draft.reply_lines.push(RETRY_AFTER);
             self.answer(&context.draft, OVERLOADED.code, OVERLOADED.reason.as_bytes(), context.now);
             context.answered = true;
             return None;

@@ -14,7 +14,7 @@ use lineway_wire::sip::transaction::{Kind, Table, TransactionId};
 use smallvec::SmallVec;
 
 use super::branch::SipBranch;
-use super::main_line::SipTransaction;
+use super::main_line::{Finish, SipTransaction};
 use crate::metrics::SipRouterMetrics;
 use crate::sip::back::Way;
 use crate::sip::script::ScriptError;
@@ -29,13 +29,15 @@ const MOST_TOLD: usize = 256;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// What the transactions of a router on one worker share. It outlives a panic of the router.
-pub(in crate::sip) struct Home {
+pub(crate) struct Home {
     pub(in crate::sip) worker: Rc<Worker>,
-    pub(in crate::sip) node: Arc<str>,
+    pub(crate) node: Arc<str>,
     pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
-    pub(in crate::sip) shared: Arc<SipShared>,
+    pub(crate) shared: Arc<SipShared>,
     pub(in crate::sip) table: RefCell<Table<Rc<Entry>>>,
     pub(in crate::sip) holds: Arc<Holds>,
+    /// Calls that would begin are refused.
+    pub(in crate::sip) drains: Cell<bool>,
     /// The script errors that were logged, by their place.
     told: RefCell<HashMap<(Arc<str>, u32), Told>>,
 }
@@ -88,7 +90,8 @@ impl Home {
         shared: Arc<SipShared>,
     ) -> Self {
         let (table, holds, told) = (RefCell::default(), Arc::default(), RefCell::default());
-        Self { worker, node, metrics, shared, table, holds, told }
+        let drains = Cell::new(false);
+        Self { worker, node, metrics, shared, table, holds, drains, told }
     }
 
     /// Sends bytes; `sent` counts them when they have left.
@@ -137,6 +140,15 @@ impl Home {
         tracing::error!(
             node = %self.node, %error, %method, ?call_id, untold, "the script failed"
         );
+    }
+
+    /// Ends every transaction, without a word.
+    pub(in crate::sip) fn finish_all(&self) {
+        for (_, entry) in self.table.borrow().iter() {
+            if let Some(main) = entry.main.get() {
+                main.do_send(Finish);
+            }
+        }
     }
 
     /// The entry of a transaction.

@@ -108,6 +108,11 @@ pub(in crate::sip) struct ReplyWith {
 #[rtype(result = "()")]
 pub(in crate::sip) struct Release;
 
+/// Its chain ends.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Finish;
+
 /// A branch says something.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -571,6 +576,14 @@ impl Handler<Release> for SipTransaction {
     fn handle(&mut self, _: Release, ctx: &mut Self::Context) {
         self.machine.release(timers::now());
         self.act(ctx);
+    }
+}
+
+impl Handler<Finish> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, _: Finish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

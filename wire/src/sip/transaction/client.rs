@@ -306,7 +306,6 @@ impl Client {
             return Some(Due::Request);
         }
         let Cancel::Sent { again, until } = &mut self.cancel else { return None };
-        *again = again.filter(|_| now < *until);
         let is_due = again.as_mut().is_some_and(|again| again.due(&self.timing, now));
         *again = again.filter(|again| again.next() < *until);
         is_due.then_some(Due::Cancel)

@@ -231,14 +231,14 @@ impl<R> Transaction<R> {
 
     /// R46, R50, R64, R75, R84, R147: every 2xx to an INVITE, one to others.
     fn success(&mut self, branch: u16, code: u16, reply: R, now: Instant) {
-        if self.kind == Kind::Other && (self.decided || !self.fork.is_open(branch)) {
+        if branch >= self.fork.len() {
+            return;
+        }
+        if self.kind == Kind::Other && self.decided {
             return self.ended(branch);
         }
         if self.is_late(now) {
             return self.release(now);
-        }
-        if branch >= self.fork.len() {
-            return;
         }
         self.todo.push_back(Do::Relay { branch, code, reply });
         let todo = &mut self.todo;

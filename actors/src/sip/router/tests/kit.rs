@@ -56,7 +56,7 @@ impl Site {
         let metrics = kit.board.metrics.clone();
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
-        let site = SipSite::new(1, &listener, &in_front, &behind).unwrap();
+        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::default()).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
         let handle = SipRouter::start(

@@ -153,7 +153,7 @@ impl Seen {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
     fn a_branch_ends_once_and_is_quiet_behind_its_end(
         steps in proptest::collection::vec(step(), 0..30),

@@ -214,6 +214,13 @@ fn sip_r084_first_2xx_of_what_is_no_invite_wins() {
 }
 
 #[test]
+fn sip_r084_a_2xx_behind_the_time_out_of_its_branch_wins_while_others_are_open() {
+    let mut call = Call::of(OTHER, 2);
+    call.times_out(0).says(0, 200);
+    assert_eq!(call.did(), ["200 of 0", "settle"]);
+}
+
+#[test]
 fn sip_r084_no_2xx_behind_a_negative_final_of_what_is_no_invite() {
     let mut call = Call::of(OTHER, 1);
     call.says(0, 404).did();
