@@ -14,8 +14,8 @@ mod sip;
 mod socket;
 
 pub use sip::{
-    Location, SipAddress, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
-    UnmatchedCancel, built_in_script,
+    DispatcherTarget, Location, SipAddress, SipListenerSettings, SipMode, SipRouterSettings,
+    StatefulSettings, UnmatchedCancel, built_in_script,
 };
 pub use socket::{DealerSocketSettings, MessageSettings, RouterSocketSettings};
 

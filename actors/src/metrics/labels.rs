@@ -47,6 +47,8 @@ closed_set! {
         SipTransport = "sip-transport",
         /// What runs the script of a `SipRouter` on one worker.
         SipRouter = "sip-router",
+        /// What asks the targets of a dispatcher whether they live.
+        SipDispatcher = "sip-dispatcher",
         /// A SIP transaction: a main line.
         SipTransaction = "sip-transaction",
         /// A branch of one: a child line.

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ipnet::IpNet;
+use lineway_wire::sip::message::Uri;
 use lineway_wire::sip::own::{Alias, Own, Socket, SocketId, Transport};
 use lineway_wire::sip::transaction::{Options, Timing};
 use lineway_wire::units::{ByteCount, Millis};
 
 use crate::sip::script::{ScriptLimits, Source};
+use crate::sip::users::Users;
 
 /// Settings of a `SipListener`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +118,8 @@ pub struct SipRouterSettings {
     pub max_htable_entries: u32,
     /// `addresses`: group to networks, for `KSR.permissions.allow_source_address`.
     pub addresses: BTreeMap<u32, Vec<IpNet>>,
-    /// `dispatcher`: set to URIs.
-    pub dispatcher: BTreeMap<u32, Vec<Arc<str>>>,
+    /// `dispatcher`: set to targets.
+    pub dispatcher: BTreeMap<u32, Vec<DispatcherTarget>>,
     /// What needs transactions or a registrar.
     pub stateful: StatefulSettings,
 }
@@ -156,6 +158,42 @@ impl Default for SipRouterSettings {
             dispatcher: BTreeMap::new(),
             stateful: StatefulSettings::default(),
         }
+    }
+}
+
+/// One target of a set of the dispatcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DispatcherTarget {
+    /// Its URI, without what is for the dispatcher alone.
+    pub uri: Arc<str>,
+    /// `;weight=`: 0 to [`Self::MOST_WEIGHT`]. Default 0.
+    pub weight: u32,
+    /// `;priority=`: any number; the highest goes first. Default 0.
+    pub priority: i32,
+}
+
+impl DispatcherTarget {
+    /// The largest weight.
+    pub const MOST_WEIGHT: u32 = 65_535;
+
+    /// Reads a SIP URI with the parameters `weight` and `priority`; `None` where it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let uri = Uri::parse(text.as_bytes()).ok().filter(Uri::is_sip)?;
+        let (mut weight, mut priority) = (0, 0);
+        let head = text.len() - uri.headers.map_or(0, |headers| headers.len() + 1);
+        let begin = head - uri.params.0.len();
+        let mut kept = text[..begin].trim_end_matches(';').to_owned();
+        for param in text[begin..head].split(';').filter(|param| !param.is_empty()) {
+            match param.split_once('=') {
+                Some(("weight", value)) => {
+                    weight = value.parse().ok().filter(|weight| *weight <= Self::MOST_WEIGHT)?;
+                }
+                Some(("priority", value)) => priority = value.parse().ok()?,
+                _ => kept.extend([";", param]),
+            }
+        }
+        kept.push_str(&text[head..]);
+        Some(Self { uri: kept.into(), weight, priority })
     }
 }
 
@@ -228,8 +266,8 @@ pub struct StatefulSettings {
     pub max_expires: u32,
     /// `max-contacts` of one address; 0 = no limit, the default.
     pub max_contacts: u32,
-    /// `users`: a TOML file.
-    pub users: Option<PathBuf>,
+    /// `users`: what the file says. Default nobody.
+    pub users: Arc<Users>,
     /// `realm` of challenges.
     pub realm: Option<Arc<str>>,
     /// `dispatcher-ping-ms`; 0 = off, the default.
@@ -290,7 +328,7 @@ impl Default for StatefulSettings {
             min_expires: 60,
             max_expires: 0,
             max_contacts: 0,
-            users: None,
+            users: Arc::default(),
             realm: None,
             dispatcher_ping: Millis::new(0),
             max_transactions: 100_000,
@@ -318,4 +356,36 @@ pub enum Location {
     Memory,
     /// `redb:FILE`.
     Redb(PathBuf),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DispatcherTarget;
+
+    #[test]
+    fn a_target_has_a_uri_and_what_is_for_the_dispatcher_alone() {
+        let read = |text: &str| {
+            DispatcherTarget::parse(text).map(|at| (at.uri.to_string(), at.weight, at.priority))
+        };
+        let is = |uri: &str, weight, priority| Some((uri.to_owned(), weight, priority));
+        assert_eq!(read("sip:192.0.2.1:5060"), is("sip:192.0.2.1:5060", 0, 0));
+        assert_eq!(
+            read("sip:a.example;weight=30;transport=tcp;priority=-2;lr"),
+            is("sip:a.example;transport=tcp;lr", 30, -2)
+        );
+        assert_eq!(read("sip:a.example;priority=7"), is("sip:a.example", 0, 7));
+        assert_eq!(read("sip:a;weight=1@a.example"), is("sip:a;weight=1@a.example", 0, 0));
+        assert_eq!(read("sip:a.example;weight=1?x=y"), is("sip:a.example?x=y", 1, 0));
+        for bad in [
+            "a.example",
+            "tel:123",
+            "sip:",
+            "sip:a;weight=x",
+            "sip:a;weight=-1",
+            "sip:a;weight=65536",
+            "sip:a;priority=",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 }

@@ -5,7 +5,9 @@
 //! A message is handled by the worker that owns its call, hash(Call-ID) mod workers: the transport
 //! that received it hands it over through the owner's [`Ring`](ring::Ring).
 
+pub mod auth;
 pub mod back;
+pub mod dispatcher;
 pub mod htable;
 pub mod permissions;
 pub mod pike;
@@ -16,3 +18,4 @@ pub mod shared;
 pub mod site;
 pub mod transaction;
 pub mod transport;
+pub mod users;

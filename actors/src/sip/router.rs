@@ -28,6 +28,7 @@ use lineway_wire::sip::stream::StreamError;
 use self::admission::Drain;
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
+use super::dispatcher::pinger::{self, Pinger};
 use super::ring::{Arrival, Ring};
 use super::script::{Script, ScriptError};
 use super::shared::ScriptEnv;
@@ -115,6 +116,8 @@ struct Belongings {
     env: Rc<RefCell<Option<Rc<ScriptEnv>>>>,
     /// Whether the script runs on this worker.
     health: NodeHealth,
+    /// What asks the targets of the dispatcher, on the first worker.
+    pinger: RefCell<Option<Pinger>>,
 }
 
 impl Belongings {
@@ -253,7 +256,17 @@ impl SipRouter {
                 Arc::clone(&start.site.shared),
             ))
         });
+        let pinger = (worker.index == 0).then(|| {
+            Pinger::start(pinger::Site {
+                worker: Rc::clone(worker),
+                node: Arc::clone(&start.router),
+                own: Rc::clone(&own),
+                transports: Rc::clone(&transports),
+                shared: Arc::clone(&start.site.shared),
+            })
+        });
         let belongings = Rc::new(Belongings {
+            pinger: RefCell::new(pinger),
             home,
             health: worker.board.health.node(&start.router, worker.index, 0),
             worker: Rc::clone(worker),
@@ -280,6 +293,7 @@ impl SipRouter {
         let settings = Arc::clone(&belongings.settings.borrow());
         let generation = belongings.generation(&settings)?;
         *belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
+        generation.env.shared.dispatcher.adopt(&generation.env.targets);
         let router = Self {
             belongings: Rc::clone(belongings),
             scripts: vec![Rc::downgrade(&generation.script)],
@@ -404,6 +418,7 @@ impl Handler<Adopt> for SipRouter {
             *self.belongings.env.borrow_mut() = Some(Rc::clone(&generation.env));
             // The ACKs of what it has answered are still to come.
             self.core.generation.env.sl.swap(&generation.env.sl);
+            generation.env.shared.dispatcher.adopt(&generation.env.targets);
             self.core.generation = generation;
         }
     }
@@ -414,6 +429,7 @@ impl Handler<Retire> for SipRouter {
 
     fn handle(&mut self, Retire { hand_over }: Retire, ctx: &mut Self::Context) {
         let Belongings { home, worker, transports, .. } = &*self.belongings;
+        self.belongings.pinger.take();
         transports.stop();
         if hand_over && !home.table.borrow().is_empty() {
             worker.park_sip(Rc::clone(home));

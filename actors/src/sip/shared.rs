@@ -2,16 +2,19 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use lineway_wire::sip::own::Own;
 use lineway_wire::sip::sl::Sl;
 use lineway_wire::sip::textops::Patterns;
 
+use super::auth::Auth;
+use super::dispatcher::{Dispatcher, Sets};
 use super::htable::Tables;
 use super::pike::Pike;
+use crate::metrics::SipRouterMetrics;
 use crate::settings::SipRouterSettings;
 
 /// Shared by all workers, and kept by a reload. Any thread, short locks.
@@ -21,11 +24,27 @@ pub struct SipShared {
     pub tables: Tables,
     /// `KSR.pike`.
     pub pike: Pike,
+    /// `KSR.auth`.
+    pub auth: Auth,
+    /// `KSR.dispatcher`.
+    pub dispatcher: Dispatcher,
+    metrics: OnceLock<Arc<SipRouterMetrics>>,
     /// Transactions that live.
     transactions: AtomicU32,
 }
 
 impl SipShared {
+    /// The node counts here.
+    pub fn count_by(&self, metrics: &Arc<SipRouterMetrics>) {
+        self.metrics.get_or_init(|| Arc::clone(metrics));
+        self.dispatcher.count_by(metrics);
+    }
+
+    /// What the node counts; `None` where nobody counts.
+    pub fn metrics(&self) -> Option<&SipRouterMetrics> {
+        self.metrics.get().map(|metrics| &**metrics)
+    }
+
     /// Transactions that live on all workers (`max-transactions`).
     pub fn transactions(&self) -> u32 {
         self.transactions.load(Relaxed)
@@ -60,6 +79,8 @@ pub struct ScriptEnv {
     pub shared: Arc<SipShared>,
     /// Replies without state.
     pub sl: RefCell<Sl>,
+    /// The targets that the script dispatches to.
+    pub targets: Arc<Sets>,
     /// Regular expressions of the script.
     pub patterns: RefCell<Patterns>,
 }
@@ -73,6 +94,7 @@ impl ScriptEnv {
         shared: Arc<SipShared>,
     ) -> Self {
         let sl = RefCell::new(Sl::new(&own));
-        Self { node, own, settings, shared, sl, patterns: RefCell::default() }
+        let targets = shared.dispatcher.sets(&settings);
+        Self { node, own, settings, shared, sl, targets, patterns: RefCell::default() }
     }
 }

@@ -35,6 +35,7 @@ impl SipSite {
         router: &NodeMetrics,
         shared: Arc<SipShared>,
     ) -> Option<Arc<Self>> {
+        shared.count_by(router.sip_router()?);
         let random = RandomState::new();
         let first = random.hash_one(0) as u32;
         Some(Arc::new(Self {

@@ -1,6 +1,7 @@
 //! Settings of `SipListener` and `SipRouter`.
 
 mod router;
+mod users;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

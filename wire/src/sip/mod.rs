@@ -17,6 +17,7 @@ pub mod maxfwd;
 pub mod message;
 pub mod nat;
 pub mod own;
+pub mod probe;
 pub mod registrar;
 pub mod reply;
 pub mod rewrite;

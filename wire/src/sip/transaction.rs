@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A [`Transaction`] never sees bytes of branches, a [`Client`] knows nothing of its siblings; their
-//! owners build and send what they ask for ([`local`]). [`Table`] finds both for what comes in.
+//! owners build and send what they ask for ([`ack`], [`cancel`](cancel()), [`reply_headers`]).
+//! [`Table`] finds both for what comes in.
 
 mod client;
 mod local;

@@ -146,6 +146,9 @@ impl Core {
         if received.transport == Transport::Udp && !length_fits(&message) {
             return self.metrics.dropped(SipDrop::BadLength);
         }
+        if self.generation.env.shared.dispatcher.heard(&message, now) {
+            return;
+        }
         if !self.generation.script.has(Route::Reply) {
             return self.pass_reply(Draft::new(message, received));
         }

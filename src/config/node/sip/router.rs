@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lineway_actors::settings::{
-    Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
-    UnmatchedCancel, built_in_script,
+    DispatcherTarget, Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings,
+    StatefulSettings, UnmatchedCancel, built_in_script,
 };
 use lineway_actors::sip::script::{Script, Source};
-use lineway_actors::wire::sip::message::Uri;
+use lineway_actors::sip::users::Users;
 use lineway_wire::units::{ByteCount, Millis};
-use toml::de::DeTable;
 
 use super::super::Table;
 use super::super::tcp::network;
+use super::users;
 use crate::config::problem::visible;
 use crate::config::reader::{Value, did_you_mean};
 use crate::suggest::nearest;
@@ -38,14 +38,8 @@ pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("max-contacts", REGISTRAR),
     ("max-bindings", REGISTRAR),
     ("location", REGISTRAR),
-    ("dispatcher", DISPATCHER),
-    ("dispatcher-ping-ms", DISPATCHER),
-    ("users", AUTHENTICATION),
-    ("realm", AUTHENTICATION),
 ];
 const REGISTRAR: &str = "it has no effect, the registrar comes later";
-const DISPATCHER: &str = "it has no effect, the dispatcher comes later";
-const AUTHENTICATION: &str = "it has no effect, authentication comes later";
 
 /// Settings of a `SipRouter`.
 pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
@@ -67,7 +61,7 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     let max_htable_entries =
         count(table, "max-htable-entries", entries, default.max_htable_entries);
     let addresses = sets(table, "addresses", NETWORKS, network);
-    let dispatcher = sets(table, "dispatcher", TARGETS, target_of);
+    let dispatcher = sets(table, "dispatcher", TARGETS, DispatcherTarget::parse);
     let stateful = stateful(table);
     for &(name, what) in WITHOUT_EFFECT {
         table.warn(name, what);
@@ -189,8 +183,8 @@ fn stateful(table: &mut Table<'_>) -> Option<StatefulSettings> {
     let min_expires = count(table, "min-expires", 0..=MOST_EXPIRES, default.min_expires);
     let max_expires = max_expires(table, min_expires);
     let entries = 1..=i64::from(SipRouterSettings::MOST_ENTRIES);
-    let users = table.get("users").map(|value| users(&value));
-    let realm = table.get("realm").and_then(|value| value.parsed(REALM, realm));
+    let realm = table.get("realm").and_then(|value| value.parsed(users::REALM, users::realm));
+    let users = table.get("users").map(|value| users(&value, realm.as_deref()));
     Some(StatefulSettings {
         fr_timer: millis(table, "fr-timer-ms", default.fr_timer, 1),
         fr_inv_timer: millis(table, "fr-inv-timer-ms", default.fr_inv_timer, 1),
@@ -228,8 +222,8 @@ fn stateful(table: &mut Table<'_>) -> Option<StatefulSettings> {
         max_bindings: count(table, "max-bindings", entries, default.max_bindings),
         location: location(table)?,
         users: match users {
-            None => None,
-            Some(users) => Some(users?),
+            None => Arc::default(),
+            Some(users) => Arc::new(users?),
         },
         realm,
     })
@@ -271,23 +265,17 @@ fn max_expires(table: &mut Table<'_>, min: u32) -> u32 {
     most.and_then(|most| u32::try_from(most).ok()).unwrap_or(0)
 }
 
-/// `users`: a TOML file.
-fn users(value: &Value<'_>) -> Option<PathBuf> {
+/// `users`: a TOML file. `None` when a problem was noted.
+fn users(value: &Value<'_>, realm: Option<&str>) -> Option<Users> {
     let path = path(value, "string, the path of a TOML file")?;
     let bytes = contents(value, &path, "the file of users")?;
-    let right = std::str::from_utf8(&bytes).is_ok_and(|text| DeTable::parse(text).is_ok());
-    if !right {
-        let path = visible(&path.to_string_lossy());
-        value.clash(format!("the file of users {path} is no TOML"));
+    match users::users(&bytes, &path, realm) {
+        Ok(users) => Some(users),
+        Err(lines) => {
+            lines.into_iter().for_each(|line| value.clash(line));
+            None
+        }
     }
-    right.then_some(path)
-}
-
-const REALM: &str = "string of 1 to 255 bytes without quotes, backslashes and control characters";
-
-fn realm(text: &str) -> Option<Arc<str>> {
-    let wrong = |c: char| c.is_control() || matches!(c, '"' | '\\');
-    ((1..=255).contains(&text.len()) && !text.contains(wrong)).then(|| Arc::from(text))
 }
 
 /// `location`. `None` when a problem was noted.
@@ -325,7 +313,7 @@ const NETWORKS: Sets = Sets {
 const TARGETS: Sets = Sets {
     table: "table of sets, such as { 1 = [\"sip:192.0.2.1:5060\"] }",
     array: "array of SIP URIs such as \"sip:192.0.2.1:5060\"",
-    element: "SIP URI such as \"sip:192.0.2.1:5060\"",
+    element: "SIP URI such as \"sip:192.0.2.1:5060\" or \"sip:192.0.2.1;weight=50;priority=10\"",
 };
 
 /// A table whose keys are numbers; empty where it is left out. `None` when a problem was noted.
@@ -359,9 +347,4 @@ fn sets<T>(
         sets.insert(number, of_set);
     }
     all_right.then_some(sets)
-}
-
-fn target_of(text: &str) -> Option<Arc<str>> {
-    let right = Uri::parse(text.as_bytes()).is_ok_and(|uri| uri.is_sip());
-    right.then(|| Arc::from(text))
 }

@@ -4,32 +4,18 @@
 
 use std::sync::Once;
 
-use super::{INT, INT2, Module, STR, STR_INT, STR2, STR2_INT};
+use super::{Module, STR, STR_INT, STR2};
 use crate::sip::script::function::{Function, Given};
 
-const AUTH: Module = Module("auth");
-const AUTH_DB: Module = Module("auth_db");
-const DISPATCHER: Module = Module("dispatcher");
 const REGISTRAR: Module = Module("registrar");
 const NATHELPER: Module = Module("nathelper");
 const RTPENGINE: Module = Module("rtpengine");
 const RTPPROXY: Module = Module("rtpproxy");
 
-const AUTHENTICATION: &str = "authentication";
-const DISPATCHING: &str = "a dispatcher";
 const REGISTRATIONS: &str = "a registrar";
 
 /// These functions.
 pub(super) static FUNCTIONS: &[Function] = &[
-    AUTH.missing("auth_challenge", STR_INT, AUTHENTICATION),
-    AUTH.missing("consume_credentials", &[], AUTHENTICATION),
-    AUTH.missing("proxy_challenge", STR_INT, AUTHENTICATION),
-    AUTH.missing("www_challenge", STR_INT, AUTHENTICATION),
-    AUTH_DB.missing("auth_check", STR2_INT, AUTHENTICATION),
-    DISPATCHER.missing("ds_is_from_list", INT, DISPATCHING),
-    DISPATCHER.missing("ds_mark_dst", &[], DISPATCHING),
-    DISPATCHER.missing("ds_next_dst", &[], DISPATCHING),
-    DISPATCHER.missing("ds_select_dst", INT2, DISPATCHING),
     REGISTRAR.missing("lookup", STR, REGISTRATIONS),
     REGISTRAR.missing("registered", STR, REGISTRATIONS),
     REGISTRAR.missing("save", STR_INT, REGISTRATIONS),

@@ -5,7 +5,9 @@
 //! documentation against it. What a function means is decided in [`lineway_wire::sip`]; here stands
 //! what it reads and changes of the invocation.
 
+mod auth;
 mod core;
+mod dispatcher;
 mod edit;
 mod kx;
 mod later;
@@ -25,7 +27,9 @@ use super::tm::RouteKind;
 /// Every function that a script can call.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     let lists = [
+        auth::FUNCTIONS,
         core::FUNCTIONS,
+        dispatcher::FUNCTIONS,
         pv::FUNCTIONS,
         kx::FUNCTIONS,
         edit::FUNCTIONS,

@@ -7,6 +7,8 @@ mod hold;
 mod read;
 mod write;
 
+use super::auth::Part as AuthPart;
+
 pub use hold::Vars;
 pub(super) use hold::held;
 pub(super) use read::{expand, ip, or, part_of, read, unfolded, unknown, uri, value};
@@ -61,6 +63,8 @@ pub(super) enum Var<'a> {
     Branch(BranchField),
     /// `$_s(text)`: a text with variables in it.
     Format(&'a [u8]),
+    /// `$au` and its kind: what the credentials say.
+    Auth(AuthPart),
     /// One without arguments.
     Plain(Plain),
     /// `$T_req(..)`, `$T_rpl(..)`: a variable of the transaction's other message.
@@ -247,6 +251,12 @@ fn plain(name: &[u8]) -> Option<Var<'static>> {
         return Some(uri);
     }
     let plain = match name {
+        b"au" => return Some(Var::Auth(AuthPart::User)),
+        b"aU" => return Some(Var::Auth(AuthPart::WholeUser)),
+        b"ad" => return Some(Var::Auth(AuthPart::Domain)),
+        b"ar" => return Some(Var::Auth(AuthPart::Realm)),
+        b"adu" => return Some(Var::Auth(AuthPart::Uri)),
+        b"aa" => return Some(Var::Auth(AuthPart::Algorithm)),
         b"ci" => Plain::CallId,
         b"cs" => Plain::CSeqNumber,
         b"csb" => Plain::CSeq,

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
+use super::super::auth::Sender;
 use super::Xavp;
+use crate::sip::dispatcher::Selection;
 use crate::sip::htable::Datum;
 use crate::sip::script::function::Raised;
 
@@ -20,6 +22,10 @@ pub struct Vars {
     /// The newest last.
     xavps: Vec<(Bytes, XavpValue)>,
     held: usize,
+    /// What is known of who sent the message.
+    pub(in super::super) sender: Sender,
+    /// The dispatcher's choice.
+    pub(in super::super) dispatched: Option<Box<Selection>>,
 }
 
 /// What a root of `$xavp` is.
@@ -42,16 +48,25 @@ pub(in super::super) fn held(vars: &mut Vars, bytes: usize) -> Result<(), Raised
 impl Vars {
     /// None.
     pub const fn new() -> Self {
-        Self { script: Vec::new(), avps: Vec::new(), xavps: Vec::new(), held: 0 }
+        Self {
+            script: Vec::new(),
+            avps: Vec::new(),
+            xavps: Vec::new(),
+            held: 0,
+            sender: Sender::new(),
+            dispatched: None,
+        }
     }
 
-    /// What goes with a transaction to its routes: `$avp` and `$xavp`, not `$var`.
+    /// What goes with a transaction to its routes: `$avp` and `$xavp`, who sent it and what it was
+    /// dispatched to; not `$var`.
     #[must_use]
     pub fn kept(&self) -> Self {
         let (avps, xavps) = (self.avps.clone(), self.xavps.clone());
         let script = self.script.iter().map(|(name, value)| OVERHEAD + name.len() + value.size());
         let held = self.held.saturating_sub(script.sum());
-        Self { script: Vec::new(), avps, xavps, held }
+        let (sender, dispatched) = (self.sender.clone(), self.dispatched.clone());
+        Self { script: Vec::new(), avps, xavps, held, sender, dispatched }
     }
 
     fn hold(&mut self, bytes: usize) -> Result<(), Raised> {

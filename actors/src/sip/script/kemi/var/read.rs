@@ -11,6 +11,7 @@ use lineway_wire::sip::message::{
 };
 use lineway_wire::sip::own::{DEFAULT_PORT, Transport};
 
+use super::super::auth;
 use super::{BranchField, Index, Name, Part, Plain, Side, Var, Whose};
 use crate::sip::htable::Datum;
 use crate::sip::script::Context;
@@ -78,6 +79,7 @@ fn read_of<'c>(
             Cow::Borrowed(text) => Given::Owned(text.to_vec()),
             Cow::Owned(text) => Given::Owned(text),
         },
+        Var::Auth(part) => auth::part(context, part),
         Var::Plain(plain) => read_plain(context, draft, plain),
         Var::Other(side, text) => {
             let wanted = |other: &&Draft| other.message.is_request() == (side == Side::Request);
