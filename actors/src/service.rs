@@ -24,6 +24,7 @@ use crate::net::bind::{self, BindError, Bound, Hold};
 use crate::net::{ListenKey, ListenOptions};
 use crate::registry::LineId;
 use crate::settings::{NodePlan, NodeSettings, Plan};
+use crate::sip::location::LocationError;
 use crate::sip::router::Refusal;
 use crate::worker::{Board, Control, Install, ListenAt, WorkerHandle, timers};
 
@@ -69,6 +70,9 @@ pub enum StartCause {
     /// The router of a SIP chain does not take its settings up.
     #[error(transparent)]
     Script(Refusal),
+    /// The bindings of a registrar can not be kept where they are to be.
+    #[error(transparent)]
+    Location(#[from] LocationError),
     /// A host name does not resolve.
     #[error("the name {name} does not resolve: {why}")]
     Name {

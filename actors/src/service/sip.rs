@@ -21,9 +21,10 @@ use crate::net::ListenOptions;
 use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
 use crate::registry::SipView;
 use crate::settings::{
-    NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
+    Location, NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
     SocketSettings,
 };
+use crate::sip::location::{LocationError, Locations};
 use crate::sip::router::{Refusal, RouterStart, SipHandle};
 use crate::sip::shared::SipShared;
 use crate::sip::site::SipSite;
@@ -31,6 +32,9 @@ use crate::worker::{Board, HostSip, WorkerHandle};
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 4096;
+
+/// How long the end waits for bindings to be written.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// A chain as the plan has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,11 @@ impl Spec {
             }
             _ => None,
         }
+    }
+
+    /// Where the router keeps its bindings.
+    fn location(&self) -> Option<&Location> {
+        self.settings().map(|(_, router)| &router.stateful.location)
     }
 
     /// The addresses of the listener with the keys of their sockets. What the system chooses is
@@ -107,8 +116,8 @@ impl Held {
 
 /// What changes of a chain.
 enum Change {
-    /// It is built, on these sockets.
-    Anew(Vec<Rc<Held>>),
+    /// It is built, on these sockets, with what the scripts of its workers share.
+    Anew(Vec<Rc<Held>>, Arc<SipShared>),
     /// Its router gets other settings, which every worker has made ready for.
     Router,
 }
@@ -117,7 +126,7 @@ impl Change {
     /// The sockets that it is built on.
     fn held(&self) -> &[Rc<Held>] {
         match self {
-            Self::Anew(held) => held,
+            Self::Anew(held, _) => held,
             Self::Router => &[],
         }
     }
@@ -268,6 +277,7 @@ impl Sip {
             let same_way = |running: &&Running| {
                 running.spec.listener == spec.listener
                     && running.chain.handles.len() == self.workers.len()
+                    && running.spec.location() == spec.location()
             };
             if let Some(running) = before.filter(same_way)
                 && let Some((_, settings)) = spec.settings()
@@ -293,7 +303,16 @@ impl Sip {
                     }),
                 }
             }
-            prepared.chains.push((spec.clone(), Change::Anew(all_held)));
+            match shared(before, spec).await {
+                Ok(shared) => {
+                    prepared.chains.push((spec.clone(), Change::Anew(all_held, shared)));
+                }
+                Err(error) => errors.push(StartError {
+                    node: Arc::clone(&spec.router.name),
+                    setting: "location",
+                    cause: error.into(),
+                }),
+            }
         }
         if errors.is_empty() {
             return Ok(prepared);
@@ -361,7 +380,7 @@ impl Sip {
         let specs = specs(plan);
         let anew = |name: &Arc<str>| {
             let is = |(spec, change): &(Spec, Change)| {
-                spec.listener.name == *name && matches!(change, Change::Anew(_))
+                spec.listener.name == *name && matches!(change, Change::Anew(..))
             };
             prepared.chains.iter().any(is)
         };
@@ -371,11 +390,10 @@ impl Sip {
         let ending: Vec<_> =
             self.running.extract_if(|name, _| !planned(name) || anew(name)).collect();
         let by = Instant::now() + plan.service.drain_timeout.duration();
-        let mut before = HashMap::new();
         self.ending.end(|chain| chain.shares(&taken)).await;
         for (name, running) in ending {
             self.board.registry.sip().remove(&name);
-            let Running { spec, chain, shared, .. } = running;
+            let chain = running.chain;
             if chain.shares(&taken) {
                 chain.hand_over().await;
             } else {
@@ -383,16 +401,10 @@ impl Sip {
                 chain.is_drained().await;
                 self.ending.add(chain, by);
             }
-            before.insert(name, (spec.router.name, shared));
         }
         for (spec, change) in prepared.chains {
             match change {
-                Change::Anew(held) => {
-                    let same = |(router, _): &(Arc<str>, _)| *router == spec.router.name;
-                    let shared = before.remove(&spec.listener.name).filter(same);
-                    let shared = shared.map(|(_, shared)| shared).unwrap_or_default();
-                    self.start(spec, held, shared).await;
-                }
+                Change::Anew(held, shared) => self.start(spec, held, shared).await,
                 Change::Router => {
                     if let Some(running) = self.running.get_mut(&spec.listener.name) {
                         running.adopt(true).await;
@@ -471,16 +483,38 @@ impl Sip {
     pub(super) async fn stop(&mut self, limit: Duration) {
         let by = Instant::now() + limit;
         self.ending.hurry(by);
+        let mut bindings = Vec::new();
         for running in std::mem::take(&mut self.running).into_values() {
+            bindings.push(Arc::clone(&running.shared.locations));
             self.ending.add(running.chain, by);
         }
         self.ending.clone().drained().await;
+        let flush = move || bindings.iter().all(|locations| locations.flush(FLUSH));
+        if !matches!(tokio::task::spawn_blocking(flush).await, Ok(true)) {
+            tracing::error!("the last bindings are not written");
+        }
     }
 
     /// Chains that a reload took out.
     pub(super) fn ending(&self) -> Ending {
         self.ending.clone()
     }
+}
+
+/// What the scripts of a chain that is built share: what they have already, if it is of this router
+/// and keeps its bindings where it did; else bindings that are there. A file is read beside
+/// everything else.
+async fn shared(before: Option<&Running>, spec: &Spec) -> Result<Arc<SipShared>, LocationError> {
+    let is_same = |running: &&Running| {
+        running.spec.router.name == spec.router.name && running.spec.location() == spec.location()
+    };
+    if let Some(running) = before.filter(is_same) {
+        return Ok(Arc::clone(&running.shared));
+    }
+    let Some(location) = spec.location().cloned() else { return Ok(Arc::default()) };
+    let opened = tokio::task::spawn_blocking(move || Locations::open(&location)).await;
+    let locations = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    Ok(Arc::new(SipShared::with(locations)))
 }
 
 type Copies = (Vec<(SocketId, UdpSocket)>, Vec<(SocketId, TcpListener)>);

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use lineway_wire::sip::message::Uri;
 use lineway_wire::sip::own::{Alias, Own, Socket, SocketId, Transport};
+use lineway_wire::sip::registrar::Rules;
 use lineway_wire::sip::transaction::{Options, Timing};
 use lineway_wire::units::{ByteCount, Millis};
 
@@ -281,6 +282,15 @@ pub struct StatefulSettings {
 }
 
 impl StatefulSettings {
+    /// What is set for registrations.
+    pub const fn rules(&self) -> Rules {
+        Rules {
+            min_expires: self.min_expires,
+            max_expires: self.max_expires,
+            max_contacts: self.max_contacts,
+        }
+    }
+
     /// The times of a transaction, as it begins.
     pub const fn timing(&self) -> Timing {
         Timing {

@@ -9,6 +9,7 @@ pub mod auth;
 pub mod back;
 pub mod dispatcher;
 pub mod htable;
+pub mod location;
 pub mod permissions;
 pub mod pike;
 pub mod ring;

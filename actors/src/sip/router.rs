@@ -36,7 +36,7 @@ use super::site::SipSite;
 use super::transaction::Home;
 use super::transport::{Fault, TransportStart, Transports};
 use crate::health::NodeHealth;
-use crate::metrics::ActorKind;
+use crate::metrics::{ActorKind, SipRegistration};
 use crate::settings::{SipListenerSettings, SipRouterSettings};
 use crate::spawn;
 use crate::worker::Worker;
@@ -52,6 +52,9 @@ const MOST_GENERATIONS: usize = 4;
 
 /// How long the connect to a next hop may take.
 const CONNECT: Duration = Duration::from_secs(4);
+
+/// How often bindings that are over are looked for.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long after a panic the actor is started again.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -357,6 +360,14 @@ impl SipRouter {
         self.belongings.worker.metrics.budget_exhausted();
         cx.waker().wake_by_ref();
     }
+
+    /// Lets go of bindings that are over.
+    fn sweep(&self) {
+        let SipSite { shared, router_metrics, .. } = &*self.belongings.site;
+        let expired = shared.locations.sweep(now());
+        router_metrics.registrar.registered(SipRegistration::Expired, expired as u64);
+        router_metrics.registrar.bindings(shared.locations.bindings() as u64);
+    }
 }
 
 fn now() -> Instant {
@@ -374,6 +385,7 @@ impl Actor for SipRouter {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.spawn(Routing);
+        ctx.run_interval(SWEEP, |router, _| router.sweep());
     }
 }
 

@@ -13,6 +13,7 @@ use lineway_wire::sip::textops::Patterns;
 use super::auth::Auth;
 use super::dispatcher::{Dispatcher, Sets};
 use super::htable::Tables;
+use super::location::Locations;
 use super::pike::Pike;
 use crate::metrics::SipRouterMetrics;
 use crate::settings::SipRouterSettings;
@@ -24,6 +25,8 @@ pub struct SipShared {
     pub tables: Tables,
     /// `KSR.pike`.
     pub pike: Pike,
+    /// `KSR.registrar`: by default in memory.
+    pub locations: Arc<Locations>,
     /// `KSR.auth`.
     pub auth: Auth,
     /// `KSR.dispatcher`.
@@ -34,6 +37,11 @@ pub struct SipShared {
 }
 
 impl SipShared {
+    /// With these bindings.
+    pub fn with(locations: Arc<Locations>) -> Self {
+        Self { locations, ..Self::default() }
+    }
+
     /// The node counts here.
     pub fn count_by(&self, metrics: &Arc<SipRouterMetrics>) {
         self.metrics.get_or_init(|| Arc::clone(metrics));

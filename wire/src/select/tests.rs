@@ -50,6 +50,22 @@ fn fisher_c12_a_failed_one_leaves_the_others_and_the_last_one_ends_it_with_the_g
 }
 
 #[test]
+fn a_sealed_one_that_is_not_decided_takes_more_once_it_is_open_again() {
+    let mut race = Race::new();
+    let a = race.start("a").unwrap();
+    race.no_more(0);
+    race.reopen();
+    let b = race.start("b").unwrap();
+    race.fail(a, 1);
+    race.fail(b, 2);
+    assert_eq!(race.poll(), None, "more may come");
+    race.no_more(0);
+    assert_eq!(drain(&mut race), [Event::Settled(Err(2))]);
+    race.reopen();
+    assert_eq!(race.start("c"), Err("c"), "it is decided");
+}
+
+#[test]
 fn fisher_c13_the_deadline_ends_every_candidate() {
     let now = Instant::now();
     let mut race = Race::new();

@@ -15,6 +15,8 @@ mod client;
 mod local;
 mod server;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

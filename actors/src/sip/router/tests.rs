@@ -2,6 +2,7 @@
 
 mod kit;
 mod order;
+mod registrar;
 mod reload;
 mod replies;
 mod requests;

@@ -31,16 +31,6 @@ const LONGEST_FILE: u64 = 8 << 20;
 /// Seconds of a registration that a header can say.
 const MOST_EXPIRES: i64 = u32::MAX as i64;
 
-/// What can be set and has no effect: its part of the program is not there.
-pub(super) const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("min-expires", REGISTRAR),
-    ("max-expires", REGISTRAR),
-    ("max-contacts", REGISTRAR),
-    ("max-bindings", REGISTRAR),
-    ("location", REGISTRAR),
-];
-const REGISTRAR: &str = "it has no effect, the registrar comes later";
-
 /// Settings of a `SipRouter`.
 pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     let default = SipRouterSettings::default();
@@ -63,9 +53,6 @@ pub(crate) fn router(table: &mut Table<'_>) -> Option<NodeSettings> {
     let addresses = sets(table, "addresses", NETWORKS, network);
     let dispatcher = sets(table, "dispatcher", TARGETS, DispatcherTarget::parse);
     let stateful = stateful(table);
-    for &(name, what) in WITHOUT_EFFECT {
-        table.warn(name, what);
-    }
     let settings = SipRouterSettings {
         script: script?,
         mode: mode?,

@@ -11,8 +11,10 @@ use tokio::task::LocalSet;
 use crate::dns::StaticNames;
 use crate::metrics::{ActorMetrics, SipRouterMetrics};
 use crate::settings::{SipAddress, SipListenerSettings, SipRouterSettings};
+use crate::sip::location::Locations;
 use crate::sip::router::{RouterStart, SipHandle, SipRouter};
 use crate::sip::script::Source;
+use crate::sip::shared::SipShared;
 use crate::sip::site::SipSite;
 use crate::testkit::Kit;
 
@@ -26,6 +28,7 @@ pub(super) struct Site {
     pub(super) metrics: Arc<SipRouterMetrics>,
     pub(super) names: Rc<StaticNames>,
     pub(super) settings: SipRouterSettings,
+    pub(super) locations: Arc<Locations>,
     kit: Kit,
 }
 
@@ -56,7 +59,9 @@ impl Site {
         let metrics = kit.board.metrics.clone();
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
-        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::default()).unwrap();
+        let shared = Arc::<SipShared>::default();
+        let locations = Arc::clone(&shared.locations);
+        let site = SipSite::new(1, &listener, &in_front, &behind, shared).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
         let handle = SipRouter::start(
@@ -73,7 +78,7 @@ impl Site {
         )
         .unwrap();
         let metrics = Arc::clone(behind.sip_router().unwrap());
-        Self { proxy, handle, metrics, names, settings, kit: kit }
+        Self { proxy, handle, metrics, names, settings, locations, kit }
     }
 
     /// A phone that speaks with the proxy.

@@ -10,8 +10,9 @@ mod core;
 mod dispatcher;
 mod edit;
 mod kx;
-mod later;
+mod media;
 mod pv;
+mod registrar;
 mod routing;
 mod sl;
 mod store;
@@ -36,8 +37,9 @@ pub fn functions() -> impl Iterator<Item = &'static Function> {
         routing::FUNCTIONS,
         sl::FUNCTIONS,
         store::FUNCTIONS,
+        registrar::FUNCTIONS,
         tm::FUNCTIONS,
-        later::FUNCTIONS,
+        media::FUNCTIONS,
     ];
     lists.into_iter().flatten()
 }
@@ -73,15 +75,6 @@ impl Module {
     /// A function whose integer is there only after something took time.
     const fn waits(&self, name: &'static str, takes: &'static [Kind], run: Code) -> Function {
         self.row(name, takes, Gives::Int, Run::Waiting(run))
-    }
-    /// A function that is not there, for want of something.
-    const fn missing(
-        &self,
-        name: &'static str,
-        takes: &'static [Kind],
-        needs: &'static str,
-    ) -> Function {
-        self.row(name, takes, Gives::Int, Run::Missing(needs))
     }
     const fn row(
         &self,

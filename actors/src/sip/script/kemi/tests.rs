@@ -24,6 +24,7 @@ mod edits;
 mod examples;
 mod message;
 mod pv;
+mod registrar;
 mod shared;
 mod stateful;
 mod table;

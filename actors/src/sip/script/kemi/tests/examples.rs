@@ -3,6 +3,7 @@
 use super::stateful::register;
 use super::tm::failure_of;
 use super::*;
+use crate::settings::DispatcherTarget;
 use crate::sip::script::tm::TmWant;
 
 const FAILOVER: &str = include_str!("../../../../../../examples/sip/failover.lua");
@@ -75,8 +76,9 @@ fn the_targets_of_a_dispatcher_are_trunks_too() {
     let text = FAILOVER.replace("local DISPATCHER_SET = 0", "local DISPATCHER_SET = 1");
     let script = script(&text);
     let env = env_with(|settings| {
-        let targets = ["sip:10.0.0.1", "sip:10.0.0.2"].map(Arc::from);
-        settings.dispatcher.insert(1, targets.to_vec());
+        let targets = ["sip:10.0.0.1", "sip:10.0.0.2"].into_iter();
+        let targets = targets.filter_map(DispatcherTarget::parse).collect();
+        settings.dispatcher.insert(1, targets);
     });
     let first = start(&script, &env, INVITE);
     assert_eq!(first.wants, [RELAY]);

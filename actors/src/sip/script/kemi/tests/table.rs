@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::*;
-use crate::sip::script::function::{Function, Gives, Kind, MAX_ARGS, Run};
+use crate::sip::script::function::{Function, Gives, Kind, MAX_ARGS};
 use crate::sip::script::kemi::functions;
 
 /// How a script names a function.
@@ -30,7 +30,7 @@ fn no_function_is_there_twice() {
 #[test]
 fn each_function_gives_what_its_row_says() {
     let mut body = String::new();
-    for function in functions().filter(|function| !matches!(function.run, Run::Missing(_))) {
+    for function in functions() {
         let types = match function.gives {
             Gives::None => "v == nil",
             Gives::Bool => "type(v) == 'boolean'",
@@ -54,7 +54,7 @@ fn each_function_gives_what_its_row_says() {
 #[test]
 fn wrong_arguments_are_an_error_that_names_the_function() {
     let mut body = String::new();
-    for function in functions().filter(|function| !matches!(function.run, Run::Missing(_))) {
+    for function in functions() {
         let name = name(function);
         let good = arguments(function);
         let comma = if good.is_empty() { "" } else { ", " };
@@ -95,28 +95,6 @@ fn a_number_will_do_for_a_string_and_what_is_whole_for_an_integer() {
             ("pcall(KSR.setflag, nil)", "boolean:false"),
         ],
     );
-}
-
-#[test]
-fn what_is_not_there_yet_says_what_it_needs_when_it_is_called() {
-    let missing = functions().filter_map(|function| match function.run {
-        Run::Missing(needs) => Some((function, needs)),
-        _ => None,
-    });
-    let (mut count, mut body) = (0, String::new());
-    for (function, needs) in missing {
-        let name = name(function);
-        write!(body, "assert(KSR.{}, 'there is a table to ask for')\n\
-             do local ok, why = pcall(function() return {name}({}) end)\n\
-             assert(not ok and why:find('{name} needs {needs}, which this version does not have', 1, true), why) end\n",
-            function.module,
-            arguments(function)
-        )
-        .unwrap();
-        count += 1;
-    }
-    assert_eq!(run(&body, INVITE).end, End::Normal);
-    assert!(count > 0, "{count}");
 }
 
 #[test]

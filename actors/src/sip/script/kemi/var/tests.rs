@@ -29,7 +29,7 @@ fn a_name_has_its_argument_and_its_index() {
     assert_eq!(read("$sht(ban=>$si::x)"), name(Var::Table(b"ban", b"$si::x"), Index::First));
     assert_eq!(read("$hdr($var(x))"), name(Var::Header(b"$var(x)"), Index::First));
     assert_eq!(read("$branch(count)"), name(Var::Branch(BranchField::Count), Index::First));
-    assert_eq!(read("$T_req($ru)"), name(Var::Transaction, Index::First));
+    assert_eq!(read("$T_req($ru)"), name(Var::Other(Side::Request, b"$ru"), Index::First));
 }
 
 #[test]

@@ -1,26 +1,15 @@
-//! What is named but not there yet: calling it is a script error that says what it needs. A script
-//! that has such calls loads, and may ask `if KSR.registrar then`. Relays of media are there and answer
-//! that none is configured.
+//! Relays of media, `rtpengine` and `rtpproxy`: they are there and answer that none is configured.
 
 use std::sync::Once;
 
-use super::{Module, STR, STR_INT, STR2};
+use super::{Module, STR};
 use crate::sip::script::function::{Function, Given};
 
-const REGISTRAR: Module = Module("registrar");
-const NATHELPER: Module = Module("nathelper");
 const RTPENGINE: Module = Module("rtpengine");
 const RTPPROXY: Module = Module("rtpproxy");
 
-const REGISTRATIONS: &str = "a registrar";
-
 /// These functions.
 pub(super) static FUNCTIONS: &[Function] = &[
-    REGISTRAR.missing("lookup", STR, REGISTRATIONS),
-    REGISTRAR.missing("registered", STR, REGISTRATIONS),
-    REGISTRAR.missing("save", STR_INT, REGISTRATIONS),
-    REGISTRAR.missing("unregister", STR2, REGISTRATIONS),
-    NATHELPER.missing("fix_nated_register", &[], REGISTRATIONS),
     RTPENGINE.int("rtpengine_manage", STR, |_, _| Ok(no_rtpengine())),
     RTPENGINE.int("rtpengine_manage0", &[], |_, _| Ok(no_rtpengine())),
     RTPENGINE.int("rtpengine_offer", STR, |_, _| Ok(no_rtpengine())),
