@@ -200,33 +200,6 @@ fn case_s23_an_advertised_address_keeps_its_brackets() {
     assert!(came.all("Via")[0].starts_with("SIP/2.0/UDP [2001:db8::9]:5070;branch="), "{came:?}");
 }
 
-impl Proxy {
-    /// A good request is served, whatever was sent before it and whatever became of that; what
-    /// came to the two phones before it.
-    #[track_caller]
-    pub(crate) fn served_behind(&self, alice: &Udp, bob: &Udp) -> (Vec<Sip>, Vec<Sip>) {
-        let good = request("INFO", &format!("sip:fence@{}", bob.at()), &alice.via("good"), "c1");
-        alice.send(self.udp(), good.replace("CSeq: 1", "CSeq: 4711"));
-        let (mut at_bob, mut at_alice) = (vec![], vec![]);
-        let is_good = |sip: &Sip| sip.lines().contains(&"CSeq: 4711 INFO".to_owned());
-        loop {
-            let came = bob.receive();
-            if is_good(&came) {
-                bob.send(self.udp(), reply(&came, "200 OK", ""));
-                break;
-            }
-            at_bob.push(came);
-        }
-        loop {
-            let came = alice.receive();
-            if is_good(&came) {
-                return (at_bob, at_alice);
-            }
-            at_alice.push(came);
-        }
-    }
-}
-
 /// What becomes of one Max-Forwards line; `None` for the headers of a request without it.
 #[track_caller]
 fn hops(scene: &Scene, line: &str) -> Result<String, u16> {

@@ -113,7 +113,7 @@ impl Proxy {
     #[track_caller]
     pub(crate) fn answers_first(&self, phone: &Udp, call: &str) {
         let uri = format!("sip:probe@{}", self.udp());
-        phone.send(self.udp(), request("OPTIONS", &uri, &phone.via("probe"), call));
+        phone.send(self.udp(), request("OPTIONS", &uri, &phone.via(&fresh("probe")), call));
         let answer = phone.hear();
         assert_eq!(answer.first(), "SIP/2.0 200 Probe", "something else came first: {answer:?}");
     }
@@ -123,15 +123,47 @@ impl Proxy {
     #[track_caller]
     pub(crate) fn sends_first(&self, from: &Udp, to: &Udp, call: &str) {
         let uri = format!("sip:fence@{}", to.at());
-        from.send(self.udp(), request("INFO", &uri, &from.via("fence"), call));
+        from.send(self.udp(), request("INFO", &uri, &from.via(&fresh("fence")), call));
         let came = to.hear();
         assert_eq!(came.first(), format!("INFO {uri} SIP/2.0"), "something else came first");
+    }
+
+    /// A good request is served, whatever was sent before it and whatever became of that; what
+    /// came to the two phones before it.
+    #[track_caller]
+    pub(crate) fn served_behind(&self, alice: &Udp, bob: &Udp) -> (Vec<Sip>, Vec<Sip>) {
+        let good = request("INFO", &format!("sip:fence@{}", bob.at()), &alice.via(&fresh("good")), "c1");
+        alice.send(self.udp(), good.replace("CSeq: 1", "CSeq: 4711"));
+        let (mut at_bob, mut at_alice) = (vec![], vec![]);
+        let is_good = |sip: &Sip| sip.lines().contains(&"CSeq: 4711 INFO".to_owned());
+        loop {
+            let came = bob.receive();
+            if is_good(&came) {
+                bob.send(self.udp(), reply(&came, "200 OK", ""));
+                break;
+            }
+            at_bob.push(came);
+        }
+        loop {
+            let came = alice.receive();
+            if is_good(&came) {
+                return (at_bob, at_alice);
+            }
+            at_alice.push(came);
+        }
     }
 
     /// How many messages were dropped for a reason.
     pub(crate) fn dropped(&self, reason: &str) -> f64 {
         self.service.metric("lineway_sip_dropped_total", &[("node", "routes"), ("reason", reason)])
     }
+}
+
+/// A name that nothing else in this process has.
+pub(crate) fn fresh(name: &str) -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{name}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A script for requests: `lua` is its body, with `BOB` for the URI of a phone. What [`Proxy`] asks

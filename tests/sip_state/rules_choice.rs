@@ -1,14 +1,15 @@
 //! Rules 68 to 73, 76 to 81 and 83: which failure goes up, and as what. S-07 is among them.
 
+use crate::kit::fresh;
 use crate::raw::Sip;
-use crate::stage::{CALM, Stage, TO_A, TO_AB, TO_ABC, Timers, fresh};
+use crate::stage::{CALM, Stage, TO_A, TO_AB, TO_ABC, Timers};
 
 /// Header lines that a refusal needs.
 fn more(code: u16, phone: usize) -> String {
     match code {
         401 => format!("WWW-Authenticate: Digest realm=\"r{phone}\", nonce=\"n\"\r\n"),
         407 => format!("Proxy-Authenticate: Digest realm=\"r{phone}\", nonce=\"n\"\r\n"),
-        300..400 => "Contact: <sip:elsewhere@192.0.2.1>\r\n".to_owned(),
+        300..=399 => "Contact: <sip:elsewhere@192.0.2.1>\r\n".to_owned(),
         503 => "Retry-After: 7\r\n".to_owned(),
         _ => String::new(),
     }

@@ -40,8 +40,8 @@ fn sip_r147_after_a_timeout_too() {
 
 #[test]
 fn sip_r148_a_1xx_after_a_final_does_not_go_up() {
-    let stage = Stage::new(2, TO_AB);
     for last in ["200 OK", "486 Busy Here"] {
+        let stage = Stage::new(2, TO_AB);
         let call = &last[..3];
         stage.call(call);
         let came = stage.all_get("INVITE");

@@ -1,7 +1,8 @@
 //! Rules 123 to 136: the registrar.
 
+use crate::kit::fresh;
 use crate::raw::{Sip, Tcp, Udp, parameter, request};
-use crate::stage::{CALM, Stage, fresh};
+use crate::stage::{CALM, Stage};
 
 /// Saves what is registered, sends the rest to where that is.
 const REGISTRAR: &str = "function call()

@@ -117,7 +117,7 @@ fn sip_r034_invite_is_sent_again_at_t1_and_3_t1_with_the_same_bytes() {
         assert_eq!(stage.at(0), first);
         at_about(begun, after);
     }
-    let copies = [("node", "routes"), ("what", "invite")];
+    let copies = [("node", "routes"), ("what", "request")];
     assert!(stage.proxy.service.metric("lineway_sip_retransmissions_total", &copies) >= 3.0);
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{Signal, text, until};
-use crate::kit::Setup;
+use crate::kit::{Setup, fresh};
 use crate::raw::{Sip, Udp, request};
-use crate::stage::{CALM, Stage, Timers, ack, fresh, script};
+use crate::stage::{CALM, Stage, Timers, ack, script};
 
 /// A stage whose script is in a file that can be written again.
 fn on_disk(path: &Path, phones: usize, lua: &str) -> Stage {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::until;
-use crate::kit::{Proxy, Setup};
+use crate::kit::{Proxy, Setup, fresh};
 use crate::raw::{Sip, TRYING, Udp, reply_as, request};
 
 /// Nothing is sent again and nothing times out while a test runs.
@@ -260,13 +260,6 @@ pub(crate) fn ack(invite: &str, failure: &Sip) -> String {
 /// The CANCEL of an INVITE.
 pub(crate) fn cancel(invite: &str) -> String {
     invite.replace("INVITE ", "CANCEL ").replace("1 INVITE", "1 CANCEL")
-}
-
-/// A name that nothing else in this process has.
-pub(crate) fn fresh(name: &str) -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{name}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Far more than anything takes on a busy machine, far less than what it must not be.
