@@ -128,10 +128,10 @@ end
 function is_authentic()
     local is_ours = KSR.is_myself_furi()
     if KSR.is_REGISTER() or is_ours then
-        local realm = KSR.kx.gete_fhost()
-        if KSR.auth_db.auth_check(realm, "users", 1) < 0 then
+        -- Of the realm that the setting realm names, else of the sender's domain.
+        if KSR.auth_db.auth_check("", "users", 1) < 0 then
             -- 401 for REGISTER, 407 for others.
-            KSR.auth.auth_challenge(realm, 0)
+            KSR.auth.auth_challenge("", 1)
             return false
         end
         -- What is meant for this proxy goes no further.

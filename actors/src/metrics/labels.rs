@@ -75,7 +75,11 @@ impl ActorKind {
     pub(super) const fn is_of_sip(self) -> bool {
         matches!(
             self,
-            Self::SipTransport | Self::SipRouter | Self::SipTransaction | Self::SipBranch
+            Self::SipTransport
+                | Self::SipRouter
+                | Self::SipDispatcher
+                | Self::SipTransaction
+                | Self::SipBranch
         )
     }
 

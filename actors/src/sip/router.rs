@@ -9,7 +9,7 @@ pub(in crate::sip) mod sending;
 mod tests;
 mod tm;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -136,6 +136,7 @@ impl Belongings {
             metrics: Arc::clone(&self.site.router_metrics),
             settings: Arc::clone(settings),
             locating: LocateOptions::of(&self.own, true),
+            scratch: Cell::default(),
         });
         Ok(Rc::new(Generation { script, env, sending }))
     }

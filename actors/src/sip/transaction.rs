@@ -17,11 +17,14 @@ mod legs;
 mod main_line;
 mod routes;
 
+#[cfg(test)]
+mod tests;
+
 pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;
-pub(crate) use home::Home;
-pub(super) use home::{Entry, Hold};
+pub(super) use home::Hold;
+pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

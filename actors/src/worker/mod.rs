@@ -42,7 +42,7 @@ use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
 use crate::sip::shared::SipShared;
-use crate::sip::transaction::{Home, SipBranch};
+use crate::sip::transaction::{Entry, Home};
 use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
 use crate::supervisor::SupervisorHandle;
@@ -90,8 +90,8 @@ pub struct Worker {
     /// By number, so that lines are told things in the same order in every run.
     lines: RefCell<BTreeMap<u64, LiveLine>>,
     lessees: Lessees,
-    /// The branches of SIP transactions: what the supervisor says of their deadlines goes there.
-    branches: RefCell<HashMap<u64, Addr<SipBranch>>>,
+    /// SIP transactions: what the supervisor says of the deadlines of their branches goes there.
+    transactions: RefCell<HashMap<u64, Rc<Entry>>>,
     /// What a SIP chain that ended has left to the one that takes its place.
     parked_sip: RefCell<Vec<Rc<Home>>>,
     numbers: Cell<u64>,
@@ -149,7 +149,7 @@ impl Worker {
             names: RefCell::new(names),
             lines: RefCell::default(),
             lessees: Lessees::default(),
-            branches: RefCell::default(),
+            transactions: RefCell::default(),
             parked_sip: RefCell::default(),
             numbers: Cell::new(0),
             drains: Cell::new(false),
@@ -446,14 +446,21 @@ impl Worker {
         if let Some(line) = self.lines.borrow().get(&expired.id.number) {
             return line.addr.tell(expired);
         }
-        if let Some(branch) = self.branches.borrow().get(&expired.id.number) {
-            branch.do_send(expired);
+        let transaction = self.transactions.borrow().get(&expired.id.number).cloned();
+        if let Some(transaction) = transaction {
+            transaction.expired(expired, &self.reporter, timers::now());
         }
     }
 
-    /// Enters a branch of a SIP transaction, which watches deadlines under this number.
-    pub(crate) fn enter_branch(&self, id: LineId, branch: Addr<SipBranch>) {
-        self.branches.borrow_mut().insert(id.number, branch);
+    /// Enters a SIP transaction, whose branches have their deadlines watched under its line's name.
+    pub(crate) fn enter_transaction(&self, transaction: &Rc<Entry>) {
+        let number = transaction.line.number;
+        self.transactions.borrow_mut().insert(number, Rc::clone(transaction));
+    }
+
+    /// A SIP transaction is gone.
+    pub(crate) fn transaction_gone(&self, transaction: &Entry) {
+        self.transactions.borrow_mut().remove(&transaction.line.number);
     }
 
     /// Keeps the transactions of a router that ends for the one that takes its place.
@@ -468,11 +475,6 @@ impl Worker {
         let mut parked = self.parked_sip.borrow_mut();
         let place = parked.iter().position(|home| *home.node == *node)?;
         Some(parked.swap_remove(place)).filter(|home| Arc::ptr_eq(&home.shared, shared))
-    }
-
-    /// Such a branch is gone.
-    pub(crate) fn branch_gone(&self, id: LineId) {
-        self.branches.borrow_mut().remove(&id.number);
     }
 
     /// Enters a mux parent: its leases of cids go to this recipient, until its line is gone (M08).
@@ -505,8 +507,8 @@ impl Worker {
         for line in lines.values() {
             line.addr.tell(WatchAgain);
         }
-        for branch in self.branches.borrow().values() {
-            branch.do_send(WatchAgain);
+        for transaction in self.transactions.borrow().values() {
+            transaction.watch_again(&self.reporter);
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::lumps::{LumpId, Lumps};
-use super::message::{Message, Start};
+use super::message::{Limits, Malformed, Message, Start};
 use super::own::{Received, SocketId};
 
 /// A further target of a request (`append_branch`).
@@ -87,6 +87,32 @@ pub struct Draft {
     pub loop_mark: Option<u64>,
     /// What went wrong last.
     pub failure: Option<Failure>,
+}
+
+/// A draft that waits, in little room: its message is read again when it is worked on.
+#[derive(Clone, Debug)]
+pub struct Parked(Box<Draft>);
+
+impl Parked {
+    /// Parks a draft, but for the further targets: those have been tried.
+    pub fn new(mut draft: Draft) -> Self {
+        draft.message = draft.message.closed();
+        draft.branches = Vec::new();
+        Self(Box::new(draft))
+    }
+    /// A copy to work on.
+    ///
+    /// # Errors
+    /// The message can not be read: it could when it was parked.
+    pub fn draft(&self) -> Result<Draft, Malformed> {
+        let mut draft = (*self.0).clone();
+        let bytes = self.0.message.bytes().clone();
+        // What was let in once is read again whatever its size.
+        let limits =
+            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+        draft.message = Message::parse(bytes, &limits)?;
+        Ok(draft)
+    }
 }
 
 impl Draft {

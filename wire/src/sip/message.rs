@@ -5,6 +5,7 @@
 //! Call-ID and CSeq.
 
 use std::ops::Range;
+use std::sync::{Arc, LazyLock};
 
 use bytes::{Buf, Bytes};
 
@@ -123,7 +124,7 @@ pub struct Header<'a> {
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Bytes,
-    index: Index,
+    index: Arc<Index>,
 }
 
 impl Message {
@@ -135,9 +136,14 @@ impl Message {
     pub fn parse(mut bytes: Bytes, limits: &Limits) -> Result<Self, Malformed> {
         let begin = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         bytes.advance(begin);
-        let mut message = Self { bytes, index: Index::new() };
-        message.index.read(&message.bytes, limits)?;
-        Ok(message)
+        let mut index = Index::new();
+        index.read(&bytes, limits)?;
+        Ok(Self { bytes, index: Arc::new(index) })
+    }
+    /// The same bytes without the index: nothing can be read of it.
+    pub(super) fn closed(&self) -> Self {
+        static NONE: LazyLock<Arc<Index>> = LazyLock::new(|| Arc::new(Index::new()));
+        Self { bytes: self.bytes.clone(), index: Arc::clone(&NONE) }
     }
     /// The bytes as they came.
     pub const fn bytes(&self) -> &Bytes {
@@ -156,7 +162,7 @@ impl Message {
         }
     }
     /// True for a request.
-    pub const fn is_request(&self) -> bool {
+    pub fn is_request(&self) -> bool {
         matches!(self.index.start, StartAt::Request { .. })
     }
     /// The method of a request; that of the CSeq for a reply.
@@ -167,14 +173,14 @@ impl Message {
         }
     }
     /// Where the Request-URI stands; empty for a reply.
-    pub const fn uri_at(&self) -> Range<usize> {
+    pub fn uri_at(&self) -> Range<usize> {
         match self.index.start {
             StartAt::Request { uri, .. } => uri.range(),
             StartAt::Reply { .. } => 0..0,
         }
     }
     /// The status of a reply; 0 for a request.
-    pub const fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         match self.index.start {
             StartAt::Request { .. } => 0,
             StartAt::Reply { code, .. } => code,
@@ -220,11 +226,11 @@ impl Message {
         self.index.entries[usize::from(place)].line()
     }
     /// Where the empty line behind the headers begins: what is appended goes there.
-    pub const fn headers_end(&self) -> usize {
+    pub fn headers_end(&self) -> usize {
         self.index.headers_end as usize
     }
     /// Where the body begins.
-    pub const fn body_at(&self) -> usize {
+    pub fn body_at(&self) -> usize {
         self.index.body_at as usize
     }
     /// The body: everything behind the empty line.

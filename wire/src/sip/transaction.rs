@@ -21,7 +21,7 @@ mod tests;
 use std::time::Duration;
 
 pub use client::{Cancelling, Client, ClientStart, Due, Heard, Pass};
-pub use local::{TRYING, Tag, ack, cancel, reply_headers};
+pub use local::{TRYING, Tag, ack, cancel, core_of, reply_headers};
 pub use server::{CancelWhy, Do, Says, Transaction, TransactionStart};
 pub use table::{Ended, Found, Table, TransactionId};
 
@@ -43,6 +43,34 @@ pub struct Timing {
     pub max_inv: Duration,
     /// `max_noninv_lifetime`: the same for all others.
     pub max_noninv: Duration,
+}
+
+/// The same in the least room, to the millisecond: each branch has a copy.
+#[derive(Clone, Copy, Debug)]
+struct Packed([u32; 7]);
+
+impl Packed {
+    fn open(self) -> Timing {
+        let Self([fr, fr_inv, t1, t2, wt, max_inv, max_noninv]) = self;
+        let time = |millis: u32| Duration::from_millis(millis.into());
+        Timing {
+            fr: time(fr),
+            fr_inv: time(fr_inv),
+            t1: time(t1),
+            t2: time(t2),
+            wt: time(wt),
+            max_inv: time(max_inv),
+            max_noninv: time(max_noninv),
+        }
+    }
+}
+
+impl From<Timing> for Packed {
+    fn from(timing: Timing) -> Self {
+        let Timing { fr, fr_inv, t1, t2, wt, max_inv, max_noninv } = timing;
+        let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        Self([fr, fr_inv, t1, t2, wt, max_inv, max_noninv].map(millis))
+    }
 }
 
 /// What a router has set for all of its transactions.

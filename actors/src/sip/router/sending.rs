@@ -35,6 +35,9 @@ pub(in crate::sip) enum Outcome<T> {
     Later(LocalBoxFuture<'static, Result<T, Failure>>),
 }
 
+/// The room for writing that is kept.
+const MOST_SCRATCH: usize = 65_536;
+
 /// A request that has left.
 #[derive(Debug)]
 pub(in crate::sip) struct Left {
@@ -98,6 +101,8 @@ pub(in crate::sip) struct Sending {
     pub(in crate::sip) settings: Arc<SipRouterSettings>,
     /// What the own sockets can send to.
     pub(in crate::sip) locating: LocateOptions,
+    /// Room for writing requests.
+    pub(in crate::sip) scratch: Cell<Vec<u8>>,
 }
 
 impl Sending {
@@ -252,9 +257,15 @@ impl Sending {
     }
 
     fn written(&self, draft: &Draft, socket: &Socket, index: u32) -> Bytes {
-        let mut out = Vec::with_capacity(draft.message.bytes().len() + 256);
+        let mut out = self.scratch.take();
+        out.clear();
         forward::request(draft, &self.own, socket, index, &mut out);
-        out.into()
+        // What is kept for retransmission takes no more room than it needs.
+        let bytes = Bytes::copy_from_slice(&out);
+        if out.capacity() <= MOST_SCRATCH {
+            self.scratch.set(out);
+        }
+        bytes
     }
 
     /// The socket that a message leaves by.

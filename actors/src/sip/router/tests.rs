@@ -1,5 +1,6 @@
 //! A router on one worker, with phones on sockets of the loopback.
 
+mod dispatcher;
 mod kit;
 mod order;
 mod registrar;

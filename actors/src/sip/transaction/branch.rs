@@ -10,19 +10,17 @@ use actix::fut::{ActorFuture, ActorFutureExt};
 use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure};
-use lineway_wire::sip::message::{Limits, Message};
+use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{
-    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel,
+    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel, core_of,
 };
 use lineway_wire::wheel::Key;
 
-use super::home::{Hold, Home};
-use super::main_line::{BranchSays, SipTransaction, Word};
+use super::home::{Entry, Hold};
+use super::main_line::{ANY_SIZE, BranchSays, Word};
 use crate::line::OWN_LIMIT;
-use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch, WatchAgain};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
-use crate::registry::LineId;
-use crate::sip::router::sending::{Going, Left, Outcome, Sending};
+use crate::sip::router::sending::{Going, Left, Outcome};
 use crate::spawn;
 use crate::worker::timers;
 
@@ -51,6 +49,11 @@ pub(super) struct CancelBranch {
 #[rtype(result = "()")]
 pub(super) struct Settle;
 
+/// The supervisor says that its deadline is over.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Overdue;
+
 /// The script has set other times.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -63,9 +66,7 @@ pub(super) struct EndBranch;
 
 /// What a branch is made of.
 pub(super) struct BranchStart {
-    pub(super) home: Rc<Home>,
-    pub(super) sending: Rc<Sending>,
-    pub(super) main: Addr<SipTransaction>,
+    pub(super) entry: Rc<Entry>,
     pub(super) index: u16,
     pub(super) client: ClientStart,
     pub(super) going: Going,
@@ -73,81 +74,93 @@ pub(super) struct BranchStart {
 
 /// One place that a request was sent to.
 pub struct SipBranch {
-    home: Rc<Home>,
-    sending: Rc<Sending>,
-    main: Addr<SipTransaction>,
+    entry: Rc<Entry>,
     index: u16,
-    line: LineId,
-    start: ClientStart,
-    /// Once its request has left.
-    sent: Option<(Client, Left)>,
-    /// The CANCEL that it sends, or the header lines of it until it does.
-    cancel: Option<Bytes>,
-    reasons: Option<Vec<Bytes>>,
-    /// What the supervisor watches.
-    watched: Option<Instant>,
-    generation: u32,
+    kind: Kind,
+    state: State,
+    cancel: Cancel,
     timer: Option<(Instant, Key)>,
     /// How it ended is counted.
     counted: bool,
+    /// A provisional came.
+    spoke: bool,
+}
+
+/// Where a branch is.
+enum State {
+    /// Its request has not left yet.
+    Going(Box<ClientStart>),
+    /// It has.
+    Sent(Client, Left),
+}
+
+impl State {
+    /// The client transaction, once there is one.
+    const fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Sent(client, _) => Some(client),
+            Self::Going(_) => None,
+        }
+    }
+}
+
+/// The CANCEL of a branch.
+enum Cancel {
+    /// Nobody wants it.
+    None,
+    /// It is wanted, with these header lines (R59, R65).
+    Wanted(Box<[Bytes]>),
+    /// It has left, and leaves again as it is.
+    Sent(Box<Bytes>),
 }
 
 impl SipBranch {
     /// Sends the request of a branch: its actor, unless it could not be sent, and what came of it,
     /// unless it takes time and the branch says so later.
     pub(super) fn start(start: BranchStart) -> (Option<Addr<Self>>, Option<Result<(), Failure>>) {
-        let BranchStart { home, sending, main, index, client, going } = start;
-        let (sent, later) = match sending.branch(going) {
+        let BranchStart { entry, index, client, going } = start;
+        let (state, later) = match entry.sending.branch(going) {
             Outcome::Now(Err(failure)) => return (None, Some(Err(failure))),
-            Outcome::Now(Ok(left)) => (Some(begun(client, left)), None),
-            Outcome::Later(later) => (None, Some(later)),
+            Outcome::Now(Ok(left)) => (begun(client, left), None),
+            Outcome::Later(later) => (State::Going(Box::new(client)), Some(later)),
         };
         let result = later.is_none().then_some(Ok(()));
-        let line = home.worker.next_id();
-        home.metrics.transactions.branch_opened();
-        let actors = home.worker.board.metrics.actors().clone();
-        let (panicked, worker) = (main.clone(), Rc::clone(&home.worker));
+        entry.home.metrics.transactions.branch_opened();
+        let actors = entry.home.worker.board.metrics.actors().clone();
+        let panicked = Rc::clone(&entry);
         let build = |ctx: &mut Context<Self>| {
-            home.worker.enter_branch(line, ctx.address());
-            let mut branch = Self {
-                home,
-                sending,
-                main,
+            let branch = Self {
+                entry,
                 index,
-                line,
-                start: client,
-                sent,
-                cancel: None,
-                reasons: None,
-                watched: None,
-                generation: 0,
+                kind: client.kind,
+                state,
+                cancel: Cancel::None,
                 timer: None,
                 counted: false,
+                spoke: false,
             };
             if let Some(later) = later {
                 ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
                     branch.left(left, ctx);
                 }));
             }
-            branch.watch();
             branch
         };
         let address = spawn::start(ActorKind::SipBranch, &actors, build, move |_| {
-            worker.branch_gone(line);
-            panicked.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
+            if let Some(main) = panicked.main.get() {
+                main.do_send(BranchSays { branch: index, word: Word::Broken, hold: None });
+            }
         });
         (Some(address), result)
     }
 
     /// What came of sending a request that took time.
     fn left(&mut self, left: Result<Left, Failure>, ctx: &mut Context<Self>) {
-        let result = match left {
-            Ok(left) => {
-                self.sent = Some(begun(self.start, left));
-                Ok(())
+        let result = left.map(|left| {
+            if let State::Going(start) = &self.state {
+                self.state = begun(**start, left);
             }
-            Err(failure) => Err(failure),
-        };
+        });
         let failed = result.is_err();
         if failed {
             self.count(SipBranchEnd::Unsent);
@@ -157,7 +170,7 @@ impl SipBranch {
             return ctx.stop();
         }
         // It may have been cancelled on the way.
-        if self.reasons.is_some() {
+        if !matches!(self.cancel, Cancel::None) {
             self.cancel();
         }
         self.watch();
@@ -166,39 +179,43 @@ impl SipBranch {
     /// Counts how it ended, once.
     fn count(&mut self, how: SipBranchEnd) {
         if !std::mem::replace(&mut self.counted, true) {
-            self.home.metrics.transactions.branch_closed(how);
+            self.entry.home.metrics.transactions.branch_closed(how);
         }
     }
 
     fn say(&self, word: Word, hold: Option<Hold>) {
-        self.main.do_send(BranchSays { branch: self.index, word, hold });
+        if let Some(main) = self.entry.main.get() {
+            main.do_send(BranchSays { branch: self.index, word, hold });
+        }
     }
 
     /// The request as it was sent.
     fn request(left: &Left) -> Option<Message> {
-        let limits =
-            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
-        Message::parse(left.bytes.clone(), &limits).ok()
+        Message::parse(left.bytes.clone(), &ANY_SIZE).ok()
     }
 
     fn send(&self, left: &Left, bytes: Bytes) {
-        self.home.send(&self.sending.transports, &left.way, bytes, |_| {});
+        self.entry.home.send(&self.entry.sending.transports, &left.way, bytes, |_| {});
     }
 
     /// Sends the CANCEL, the same bytes each time.
     fn send_cancel(&mut self) {
-        let Some((_, left)) = &self.sent else { return };
-        if self.cancel.is_none() {
-            let reasons = self.reasons.take().unwrap_or_default();
-            self.cancel = Self::request(left).map(|request| cancel(&request, &reasons).into());
+        let State::Sent(_, left) = &self.state else { return };
+        if !matches!(self.cancel, Cancel::Sent(_)) {
+            let Some(request) = Self::request(left) else { return };
+            let reasons = match &self.cancel {
+                Cancel::Wanted(reasons) => &**reasons,
+                _ => &[],
+            };
+            self.cancel = Cancel::Sent(Box::new(exact(&cancel(&request, reasons))));
         }
-        if let Some(bytes) = &self.cancel {
-            self.send(left, bytes.clone());
+        if let Cancel::Sent(bytes) = &self.cancel {
+            self.send(left, Bytes::clone(bytes));
         }
     }
 
     fn cancel(&mut self) {
-        let Some((client, _)) = &mut self.sent else { return };
+        let State::Sent(client, _) = &mut self.state else { return };
         match client.cancel(timers::now()) {
             Cancelling::Now => self.send_cancel(),
             Cancelling::Gone => self.say(Word::Gone, None),
@@ -207,7 +224,7 @@ impl SipBranch {
     }
 
     fn replied(&mut self, Replied { draft, of_cancel, hold }: Replied) {
-        let Some((client, _)) = &mut self.sent else { return };
+        let State::Sent(client, _) = &mut self.state else { return };
         let (code, now) = (draft.message.status(), timers::now());
         if of_cancel {
             return client.cancel_answered(code, now);
@@ -215,11 +232,11 @@ impl SipBranch {
         let heard = client.reply(code, now);
         let cancelled = client.is_cancelled();
         if heard.ack
-            && let Some((_, left)) = &self.sent
+            && let State::Sent(_, left) = &self.state
             && let Some(request) = Self::request(left)
         {
             self.send(left, ack(&request, &draft.message).into());
-            self.home.metrics.transactions.ack(SipAck::Made);
+            self.entry.home.metrics.transactions.ack(SipAck::Made);
         }
         match heard.pass {
             Pass::Success => self.count(SipBranchEnd::Answered),
@@ -230,31 +247,46 @@ impl SipBranch {
         if heard.cancel {
             self.send_cancel();
         }
+        if code < 200 {
+            self.forget_the_rest();
+        }
         if heard.pass != Pass::Nothing {
             self.say(Word::Reply(heard.pass, draft), Some(hold));
+        }
+    }
+
+    /// A request that is not sent again is needed for its ACK and its CANCEL only: of a large one
+    /// no more is kept.
+    fn forget_the_rest(&mut self) {
+        let State::Sent(_, left) = &mut self.state else { return };
+        if self.kind == Kind::Invite
+            && !std::mem::replace(&mut self.spoke, true)
+            && let Some(request) = Self::request(left)
+        {
+            left.bytes = exact(&core_of(&request));
         }
     }
 
     /// Does what the time asks for.
     fn due(&mut self) {
         let now = timers::now();
-        while let Some((client, _)) = &mut self.sent {
+        while let State::Sent(client, _) = &mut self.state {
             match client.due(now) {
                 None => return,
                 Some(Due::Request) => {
-                    if let Some((_, left)) = &self.sent {
+                    if let State::Sent(_, left) = &self.state {
                         self.send(left, left.bytes.clone());
-                        self.home.metrics.transactions.sent_again(SipAgain::Request);
+                        self.entry.home.metrics.transactions.sent_again(SipAgain::Request);
                     }
                 }
                 Some(Due::Cancel) => {
                     self.send_cancel();
-                    self.home.metrics.transactions.sent_again(SipAgain::Cancel);
+                    self.entry.home.metrics.transactions.sent_again(SipAgain::Cancel);
                 }
                 Some(Due::Timeout { spoke, cancel }) => {
-                    let is_invite = self.start.kind == Kind::Invite;
+                    let is_invite = self.kind == Kind::Invite;
                     let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
-                    self.home.metrics.transactions.timeout(timer);
+                    self.entry.home.metrics.transactions.timeout(timer);
                     self.count(SipBranchEnd::Timeout);
                     if cancel {
                         self.send_cancel();
@@ -265,37 +297,16 @@ impl SipBranch {
         }
     }
 
-    /// Has the supervisor watch the deadline. One that moves away is noted here only: when the
-    /// earlier one is over, the later one is watched.
-    fn watch(&mut self) {
-        let deadline = self.sent.as_ref().and_then(|(client, _)| client.deadline());
-        match (deadline, self.watched) {
-            (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
-                self.generation += 1;
-                self.watched = Some(deadline);
-                self.home.worker.reporter.report(Report::Watch(Watch {
-                    id: self.line,
-                    generation: self.generation,
-                    kind: DeadlineKind::FinalReply,
-                    deadline,
-                }));
-            }
-            (None, Some(_)) => self.unwatch(),
-            _ => {}
-        }
-    }
-
-    fn unwatch(&mut self) {
-        if self.watched.take().is_some() {
-            let unwatch = Unwatch { id: self.line, generation: self.generation };
-            self.home.worker.reporter.report(Report::Unwatch(unwatch));
-        }
+    /// Has the supervisor watch the deadline.
+    fn watch(&self) {
+        let deadline = self.state.client().and_then(Client::deadline);
+        self.entry.set_deadline(self.index, deadline, &self.entry.home.worker.reporter);
     }
 
     /// Sets the timer to what comes next: a retransmission, or the deadline should the supervisor
     /// not say that it is over.
     fn set_timer(&mut self, waker: &Waker) {
-        let next = self.sent.as_ref().and_then(|(client, _)| {
+        let next = self.state.client().and_then(|client| {
             let own = client.deadline().map(|deadline| deadline + OWN_LIMIT);
             client.wake().into_iter().chain(own).min()
         });
@@ -303,7 +314,7 @@ impl SipBranch {
         if set == next {
             return;
         }
-        let timers = &self.home.worker.timers;
+        let timers = &self.entry.home.worker.timers;
         if let Some((_, key)) = self.timer.take() {
             timers.cancel(key);
         }
@@ -312,26 +323,30 @@ impl SipBranch {
 }
 
 /// The client transaction of a request that has left.
-fn begun(mut start: ClientStart, left: Left) -> (Client, Left) {
+fn begun(mut start: ClientStart, left: Left) -> State {
     start.reliable = left.way.transport.is_reliable();
-    (Client::new(start, timers::now()), left)
+    State::Sent(Client::new(start, timers::now()), left)
+}
+
+/// Bytes that are kept: no more room than they need.
+fn exact(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
 }
 
 impl Drop for SipBranch {
     fn drop(&mut self) {
         let broken = std::thread::panicking();
         self.count(if broken { SipBranchEnd::Broken } else { SipBranchEnd::Cancelled });
-        self.unwatch();
         if let Some((_, key)) = self.timer.take() {
-            self.home.worker.timers.cancel(key);
+            self.entry.home.worker.timers.cancel(key);
         }
-        self.home.worker.branch_gone(self.line);
+        self.entry.set_deadline(self.index, None, &self.entry.home.worker.reporter);
     }
 }
 
 impl std::fmt::Debug for SipBranch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SipBranch").field("line", &self.line).finish_non_exhaustive()
+        f.debug_struct("SipBranch").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
@@ -339,6 +354,7 @@ impl Actor for SipBranch {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        self.watch();
         ctx.spawn(Turn);
     }
 }
@@ -378,8 +394,8 @@ impl Handler<CancelBranch> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, CancelBranch { reasons }: CancelBranch, _: &mut Self::Context) {
-        if self.cancel.is_none() && self.reasons.is_none() {
-            self.reasons = Some(reasons);
+        if matches!(self.cancel, Cancel::None) {
+            self.cancel = Cancel::Wanted(reasons.into());
             self.cancel();
             self.watch();
         }
@@ -390,7 +406,7 @@ impl Handler<Settle> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, _: Settle, _: &mut Self::Context) {
-        if let Some((client, _)) = &mut self.sent {
+        if let State::Sent(client, _) = &mut self.state {
             client.settle();
         }
         self.watch();
@@ -401,9 +417,9 @@ impl Handler<Retime> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, Retime(timing): Retime, _: &mut Self::Context) {
-        self.start.timing = timing;
-        if let Some((client, _)) = &mut self.sent {
-            client.retime(timing, timers::now());
+        match &mut self.state {
+            State::Going(start) => start.timing = timing,
+            State::Sent(client, _) => client.retime(timing, timers::now()),
         }
         self.watch();
     }
@@ -417,23 +433,11 @@ impl Handler<EndBranch> for SipBranch {
     }
 }
 
-impl Handler<Expired> for SipBranch {
+impl Handler<Overdue> for SipBranch {
     type Result = ();
 
-    fn handle(&mut self, expired: Expired, _: &mut Self::Context) {
-        if expired.generation == self.generation {
-            self.watched = None;
-            self.due();
-            self.watch();
-        }
-    }
-}
-
-impl Handler<WatchAgain> for SipBranch {
-    type Result = ();
-
-    fn handle(&mut self, _: WatchAgain, _: &mut Self::Context) {
-        self.watched = None;
+    fn handle(&mut self, _: Overdue, _: &mut Self::Context) {
+        self.due();
         self.watch();
     }
 }

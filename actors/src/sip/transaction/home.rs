@@ -13,14 +13,17 @@ use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{Kind, Table, TransactionId};
 use smallvec::SmallVec;
 
-use super::branch::SipBranch;
+use super::branch::{Overdue, SipBranch};
 use super::main_line::{Finish, SipTransaction};
+use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
+use crate::registry::LineId;
 use crate::sip::back::Way;
+use crate::sip::router::sending::Sending;
 use crate::sip::script::ScriptError;
 use crate::sip::shared::SipShared;
 use crate::sip::transport::{Sent, Transports};
-use crate::worker::{Worker, timers};
+use crate::worker::{Reporter, Worker, timers};
 
 /// Places of script errors that are remembered.
 const MOST_TOLD: usize = 256;
@@ -51,7 +54,15 @@ struct Told {
 }
 
 /// A transaction as the router sees it: what can be known of it without asking its actor.
-pub(in crate::sip) struct Entry {
+pub(crate) struct Entry {
+    /// Its name as a line: the selection between its branches has its deadline watched under it.
+    pub(crate) line: LineId,
+    pub(in crate::sip) home: Rc<Home>,
+    /// The ways out of its branches.
+    pub(super) sending: Rc<Sending>,
+    /// What the supervisor watches: the earliest deadline of a branch.
+    watched: Cell<Option<Instant>>,
+    generation: Cell<u32>,
     /// Its place in the table.
     pub(in crate::sip) id: OnceCell<TransactionId>,
     /// Its actor.
@@ -74,11 +85,129 @@ pub(in crate::sip) struct Entry {
 
 /// A branch as the router sees it.
 pub(in crate::sip) struct BranchEntry {
+    /// `None` for one whose request could not be sent.
     pub(in crate::sip) address: Option<Addr<SipBranch>>,
     /// The Request-URI that it was sent with.
-    pub(in crate::sip) uri: Bytes,
+    pub(in crate::sip) uri: Box<[u8]>,
     /// What it said last; 0 for nothing.
     pub(in crate::sip) status: Cell<u16>,
+    /// When it waits no longer for its final reply.
+    deadline: Cell<Option<Instant>>,
+}
+
+impl BranchEntry {
+    pub(super) fn new(address: Option<Addr<SipBranch>>, uri: &[u8]) -> Self {
+        Self { address, uri: uri.into(), status: Cell::new(0), deadline: Cell::new(None) }
+    }
+}
+
+impl Entry {
+    /// A transaction that begins.
+    pub(super) fn new(
+        home: Rc<Home>,
+        sending: Rc<Sending>,
+        kind: Kind,
+        cancelled: bool,
+        request: Bytes,
+    ) -> Self {
+        Self {
+            line: home.worker.next_id(),
+            home,
+            sending,
+            watched: Cell::new(None),
+            generation: Cell::new(0),
+            id: OnceCell::new(),
+            main: OnceCell::new(),
+            branches: RefCell::default(),
+            kind,
+            cancelled: Rc::new(Cell::new(cancelled)),
+            open: Cell::new(true),
+            status: Cell::new(0),
+            began: timers::now(),
+            request,
+        }
+    }
+
+    /// A branch waits up to another time, or no longer. A deadline that moves away is only noted:
+    /// when the earlier one is over, the later one is watched.
+    pub(super) fn set_deadline(&self, branch: u16, deadline: Option<Instant>, reporter: &Reporter) {
+        let branches = self.branches.borrow();
+        let Some(branch) = branches.get(usize::from(branch)) else { return };
+        if branch.deadline.replace(deadline) == deadline {
+            return;
+        }
+        drop(branches);
+        match (deadline, self.watched.get()) {
+            (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
+                self.watch(deadline, reporter);
+            }
+            (None, Some(_)) if self.next_deadline().is_none() => self.unwatch(reporter),
+            _ => {}
+        }
+    }
+
+    /// The earliest deadline of a branch.
+    fn next_deadline(&self) -> Option<Instant> {
+        let branches = self.branches.borrow();
+        branches.iter().filter_map(|branch| branch.deadline.get()).min()
+    }
+
+    fn watch(&self, deadline: Instant, reporter: &Reporter) {
+        let generation = self.generation.get().wrapping_add(1);
+        self.generation.set(generation);
+        self.watched.set(Some(deadline));
+        let (id, kind) = (self.line, DeadlineKind::FinalReply);
+        reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
+    }
+
+    /// Nothing of it is to be watched any more.
+    pub(super) fn unwatch(&self, reporter: &Reporter) {
+        if self.watched.take().is_some() {
+            let unwatch = Unwatch { id: self.line, generation: self.generation.get() };
+            reporter.report(Report::Unwatch(unwatch));
+        }
+    }
+
+    /// The supervisor says that a deadline is over: the branches hear of it whose it is.
+    pub(crate) fn expired(&self, expired: Expired, reporter: &Reporter, now: Instant) {
+        if expired.generation != self.generation.get() {
+            return;
+        }
+        self.watched.set(None);
+        let branches = self.branches.borrow();
+        for branch in branches.iter() {
+            if branch.deadline.get().is_some_and(|deadline| deadline <= now) {
+                branch.deadline.set(None);
+                if let Some(address) = &branch.address {
+                    address.do_send(Overdue);
+                }
+            }
+        }
+        drop(branches);
+        self.watch_again(reporter);
+    }
+
+    /// Has the supervisor watch what there is to be watched.
+    pub(crate) fn watch_again(&self, reporter: &Reporter) {
+        self.watched.set(None);
+        if let Some(deadline) = self.next_deadline() {
+            self.watch(deadline, reporter);
+        }
+    }
+
+    /// Tells a branch something, if it lives.
+    pub(in crate::sip) fn tell<M>(&self, branch: u16, message: M)
+    where
+        M: actix::Message<Result = ()> + Send + 'static,
+        SipBranch: actix::Handler<M>,
+    {
+        let branches = self.branches.borrow();
+        if let Some(address) =
+            branches.get(usize::from(branch)).and_then(|branch| branch.address.as_ref())
+        {
+            address.do_send(message);
+        }
+    }
 }
 
 impl Home {

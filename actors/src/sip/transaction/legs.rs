@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
@@ -76,12 +75,7 @@ impl Relaying {
 impl SipTransaction {
     /// Begins a leg with the targets of a draft: its Request-URI, and those that were appended.
     /// Where it takes time, the receiver hears of it, unless somebody else is named to.
-    pub(super) fn relay(
-        &mut self,
-        mut base: Draft,
-        way: RelayWay,
-        ctx: &mut Context<Self>,
-    ) -> Asked {
+    pub(super) fn relay(&mut self, mut base: Draft, way: RelayWay) -> Asked {
         if self.entry.cancelled.get() || self.relaying.is_some() {
             return Asked::Now(Err(CANCELLED));
         }
@@ -90,7 +84,9 @@ impl SipTransaction {
             targets.push_back(own_target(&base));
         }
         targets.extend(std::mem::take(&mut base.branches));
-        self.begin_leg(base, targets, way.to, ctx)
+        self.branches.reserve_exact(targets.len());
+        self.entry.branches.borrow_mut().reserve_exact(targets.len());
+        self.begin_leg(base, targets, way.to)
     }
 
     /// Begins a leg with these targets.
@@ -99,12 +95,11 @@ impl SipTransaction {
         base: Draft,
         targets: VecDeque<Target>,
         to: Option<Bytes>,
-        ctx: &mut Context<Self>,
     ) -> Asked {
         let (asks, sent, pending) = (Asks::Nobody, 0, 0);
         self.relaying =
             Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
-        match self.advance(ctx) {
+        match self.advance() {
             Some(result) => Asked::Now(result),
             None => {
                 let (answer, asked) = oneshot::channel();
@@ -118,10 +113,10 @@ impl SipTransaction {
 
     /// Makes the branches that are to be made; the result of the leg once all of them have left or
     /// failed.
-    fn advance(&mut self, ctx: &Context<Self>) -> Option<Result<(), Failure>> {
+    fn advance(&mut self) -> Option<Result<(), Failure>> {
         let mut relaying = self.relaying.take()?;
         while let Some(target) = relaying.targets.pop_front() {
-            match self.branch(&relaying.base, target, relaying.to.clone(), ctx) {
+            match self.branch(&relaying.base, target, relaying.to.clone()) {
                 Made::Skipped => {}
                 Made::Sent => relaying.sent += 1,
                 Made::Pending => relaying.pending += 1,
@@ -149,13 +144,7 @@ impl SipTransaction {
     }
 
     /// Makes one branch.
-    fn branch(
-        &mut self,
-        base: &Draft,
-        target: Target,
-        to: Option<Bytes>,
-        ctx: &Context<Self>,
-    ) -> Made {
+    fn branch(&mut self, base: &Draft, target: Target, to: Option<Bytes>) -> Made {
         if self.entry.cancelled.get() {
             return Made::Never(CANCELLED);
         }
@@ -168,7 +157,7 @@ impl SipTransaction {
         let mut draft = base.clone();
         (draft.uri, draft.dst_uri, draft.q) = (Some(uri), dst_uri, q);
         (draft.branch_flags, draft.force_socket, draft.path) = (flags, socket, path);
-        let mut armed = self.armed.clone();
+        let mut armed = Rc::clone(&self.armed);
         if let Some(route) = self.armed.branch.clone() {
             let mut context = self.context(draft, RouteKind::Branch);
             context.tm.branch = Some(index);
@@ -176,7 +165,9 @@ impl SipTransaction {
             if !matches!(end, End::Normal) {
                 return Made::Skipped;
             }
-            armed = context.tm.armed.clone();
+            if *armed != context.tm.armed {
+                armed = Rc::new(context.tm.armed.clone());
+            }
             draft = context.draft;
         }
         let Some(index) = self.machine.add() else {
@@ -188,15 +179,13 @@ impl SipTransaction {
         let uri = draft.uri.clone().unwrap_or_default();
         let options = self.generation.env.settings.stateful.options();
         let start = BranchStart {
-            home: Rc::clone(&self.home),
-            sending: Rc::clone(&self.generation.sending),
-            main: ctx.address(),
+            entry: Rc::clone(&self.entry),
             index,
             client: ClientStart {
                 kind: self.entry.kind,
                 // Known when it has left.
                 reliable: false,
-                timing: self.timing,
+                timing: self.machine.timing(),
                 options,
                 born: self.entry.began,
             },
@@ -208,9 +197,8 @@ impl SipTransaction {
             },
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { address: address.clone(), armed, spoke: false });
-        let status = std::cell::Cell::new(0);
-        self.entry.branches.borrow_mut().push(BranchEntry { address, uri, status });
+        self.branches.push(Branch { armed, spoke: false });
+        self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,
             Some(Ok(())) => Made::Sent,
@@ -222,12 +210,7 @@ impl SipTransaction {
     }
 
     /// A branch whose request took time to send says what came of it.
-    pub(super) fn sent(
-        &mut self,
-        branch: u16,
-        result: Result<(), Failure>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn sent(&mut self, branch: u16, result: Result<(), Failure>) {
         if result.is_err() {
             self.machine.hear(branch, Says::Unsent, timers::now());
         }
@@ -247,17 +230,19 @@ impl SipTransaction {
         match asks {
             Asks::Nobody => {}
             Asks::Router(answer) => drop(answer.send(result)),
-            Asks::Script(suspended) => self.resumed(*suspended, result, ctx),
+            Asks::Script(suspended) => self.resumed(*suspended, result),
         }
-        self.held.clear();
+        if let Some(rare) = &mut self.rare {
+            rare.held.clear();
+        }
     }
 
     /// Other times, from here on.
     pub(super) fn retime(&mut self, change: TimingChange) {
         if change != TimingChange::default() {
-            self.timing = change.applied_to(self.timing);
-            self.machine.retime(self.timing);
-            self.tell_all(|| Retime(self.timing));
+            let timing = change.applied_to(self.machine.timing());
+            self.machine.retime(timing);
+            self.tell_all(|| Retime(timing));
         }
     }
 }

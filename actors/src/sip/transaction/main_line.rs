@@ -1,6 +1,5 @@
 //! The actor of a transaction: the caller's side of it, and the choice between its branches.
 
-use std::cell::{Cell, OnceCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -9,12 +8,13 @@ use std::time::Instant;
 use actix::fut::ActorFuture;
 use actix::prelude::*;
 use bytes::Bytes;
-use lineway_wire::sip::draft::{Draft, Failure, Target};
-use lineway_wire::sip::message::{Method, Name, Start};
+use lineway_wire::sip::draft::{Draft, Failure, Parked, Target};
+use lineway_wire::sip::message::{Limits, Message, Method, Name, Start};
+use lineway_wire::sip::own::Received;
 use lineway_wire::sip::reply;
 use lineway_wire::sip::sl::Back;
 use lineway_wire::sip::transaction::{
-    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Timing, Transaction, TransactionStart,
+    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Transaction, TransactionStart,
     reply_headers,
 };
 use lineway_wire::wheel::Key;
@@ -140,11 +140,60 @@ pub(super) enum Word {
     Broken,
 }
 
+/// What few transactions have.
+#[derive(Default)]
+pub(super) struct Rare {
+    /// What `append_to_reply` has put into each reply that is made here.
+    lines: Vec<Bytes>,
+    pub(super) vars: Vars,
+    pub(super) groups: Vec<Vec<Target>>,
+    /// Calls that wait until a failure route is over.
+    pub(super) held: Vec<Hold>,
+    /// Header lines for CANCELs, from the caller's.
+    reasons: Vec<Bytes>,
+}
+
+/// The request of a transaction.
+pub(super) enum Request {
+    /// As the request route has left it.
+    Whole(Box<Draft>),
+    /// The same, while nothing is done with it.
+    Parked(Parked),
+    /// What replies are made of.
+    Bare(Box<Bare>),
+}
+
+/// What of a request replies are made of.
+pub(super) struct Bare {
+    bytes: Bytes,
+    received: Received,
+    force_rport: bool,
+}
+
+impl Request {
+    /// A copy to work on.
+    pub(super) fn draft(&self) -> Draft {
+        match self {
+            Self::Whole(draft) => (**draft).clone(),
+            Self::Parked(parked) => parked.draft().expect("it was read before"),
+            Self::Bare(bare) => {
+                let message = Message::parse(bare.bytes.clone(), &ANY_SIZE);
+                let mut draft = Draft::new(message.expect("it was read before"), bare.received);
+                draft.force_rport = bare.force_rport;
+                draft
+            }
+        }
+    }
+}
+
+/// What was let in once is read again whatever its size.
+pub(super) const ANY_SIZE: Limits =
+    Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+
 /// A branch as its transaction knows it.
 pub(super) struct Branch {
-    pub(super) address: Option<Addr<SipBranch>>,
     /// The routes that were armed when it was made.
-    pub(super) armed: Armed,
+    pub(super) armed: Rc<Armed>,
     pub(super) spoke: bool,
 }
 
@@ -154,24 +203,17 @@ pub struct SipTransaction {
     pub(super) entry: Rc<Entry>,
     pub(super) generation: Rc<Generation>,
     pub(super) machine: Transaction<Box<Draft>>,
-    /// The request as the request route has left it.
-    pub(super) request: Box<Draft>,
-    /// What `append_to_reply` has put into each reply that is made here.
-    lines: Vec<Bytes>,
-    back: Back,
+    pub(super) request: Request,
+    /// What few transactions have.
+    pub(super) rare: Option<Box<Rare>>,
+    /// The way back to the caller.
+    way: Way,
     tag: Tag,
-    pub(super) vars: Vars,
-    pub(super) armed: Armed,
-    pub(super) timing: Timing,
-    pub(super) groups: Vec<Vec<Target>>,
+    pub(super) armed: Rc<Armed>,
     pub(super) branches: SmallVec<[Branch; 1]>,
     pub(super) relaying: Option<Box<Relaying>>,
     /// Another leg was begun since this was asked last.
     pub(super) leg_began: bool,
-    /// Calls that wait until a failure route is over.
-    pub(super) held: SmallVec<[Hold; 1]>,
-    /// Header lines for CANCELs, from the caller's.
-    reasons: Vec<Bytes>,
     timer: Option<(Instant, Key)>,
     /// How it ended, once it has.
     end: Option<SipClosed>,
@@ -182,7 +224,7 @@ impl SipTransaction {
     /// Starts the transaction of a request; what it does first is done when this returns, but for
     /// what takes time.
     pub(in crate::sip) fn begin(begin: Begin) -> (Rc<Entry>, Asked) {
-        let Begin { home, generation, draft, vars, armed, timing, groups, first } = begin;
+        let Begin { home, generation, mut draft, vars, armed, timing, groups, first } = begin;
         let now = timers::now();
         let is_invite = draft.message.method() == Method::Invite;
         let kind = if is_invite { Kind::Invite } else { Kind::Other };
@@ -192,17 +234,14 @@ impl SipTransaction {
             let cancel = table.find_cancel_of(&draft.message, received.transport);
             is_invite && cancel.is_some()
         };
-        let entry = Rc::new(Entry {
-            id: OnceCell::new(),
-            main: OnceCell::new(),
-            branches: std::cell::RefCell::default(),
+        let entry = Rc::new(Entry::new(
+            Rc::clone(&home),
+            Rc::clone(&generation.sending),
             kind,
-            cancelled: Rc::new(Cell::new(overtaken)),
-            open: Cell::new(true),
-            status: Cell::new(0),
-            began: now,
-            request: draft.message.bytes().clone(),
-        });
+            overtaken,
+            draft.message.bytes().clone(),
+        ));
+        home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
         let _ = entry.id.set(id);
 
@@ -215,11 +254,12 @@ impl SipTransaction {
             options: settings.options(),
             cancelled: overtaken,
         };
-        let back = Back::of(&draft);
+        let way = Way::back(Back::of(&draft), &draft);
         let tag = Tag::new(&generation.env.own, &draft.message);
         let actors = home.worker.board.metrics.actors().clone();
         let living = home.shared.live();
         home.metrics.transactions.opened(draft.message.method(), kind);
+        let lines = std::mem::take(&mut draft.reply_lines);
         let mut asked = Asked::Now(Ok(()));
         let build = |ctx: &mut Context<Self>| {
             let _ = entry.main.set(ctx.address());
@@ -228,59 +268,107 @@ impl SipTransaction {
                 entry: Rc::clone(&entry),
                 generation,
                 machine: Transaction::new(start, now),
-                request: Box::new(draft),
-                lines: Vec::new(),
-                back,
+                rare: None,
+                request: Request::Whole(Box::new(draft)),
+                way,
                 tag,
-                vars,
-                armed,
-                timing,
-                groups,
+                armed: Rc::new(armed),
                 branches: SmallVec::new(),
                 relaying: None,
                 leg_began: false,
-                held: SmallVec::new(),
-                reasons: Vec::new(),
                 timer: None,
                 end: None,
                 _living: living,
             };
-            transaction.lines = std::mem::take(&mut transaction.request.reply_lines);
+            transaction.keep_vars(vars);
+            if !lines.is_empty() || !groups.is_empty() {
+                let rare = transaction.rare();
+                (rare.lines, rare.groups) = (lines, groups);
+            }
             match first {
                 First::Wait => {}
                 First::Reply(code, reason) => {
                     transaction.reply(code, &reason, None);
                 }
                 First::Relay(way) => {
-                    let draft = (*transaction.request).clone();
-                    asked = transaction.relay_first(draft, way, ctx);
+                    let draft = transaction.request.draft();
+                    asked = transaction.relay_first(draft, way);
                 }
             }
             transaction.act(ctx);
+            transaction.park();
             transaction
         };
         spawn::start(ActorKind::SipTransaction, &actors, build, |_| {});
         (entry, asked)
     }
 
+    /// What few transactions have.
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Keeps the variables for the next route.
+    pub(super) fn keep_vars(&mut self, vars: Vars) {
+        if self.rare.is_some() || !vars.is_empty() {
+            self.rare().vars = vars;
+        }
+    }
+
     /// `t_relay()` in the request route.
-    fn relay_first(&mut self, draft: Draft, way: RelayWay, ctx: &mut Context<Self>) -> Asked {
+    fn relay_first(&mut self, draft: Draft, way: RelayWay) -> Asked {
         if self.entry.kind == Kind::Invite && self.machine.status() == 0 {
             self.reply(100, TRYING.as_bytes(), None);
         }
-        self.relay(draft, way, ctx)
+        self.relay(draft, way)
     }
 
-    /// Sends a reply that is made here; `lines` take the place of those that the request route has
-    /// appended.
-    pub(super) fn reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
-        if !self.machine.may_reply(code) {
-            return;
+    /// The request waits; of one that no route will see again no more is kept than replies are
+    /// made of.
+    fn park(&mut self) {
+        let armed = |armed: &Armed| {
+            armed.failure.is_some() || armed.reply.is_some() || armed.branch_failure.is_some()
+        };
+        if self.relaying.is_none()
+            && let Request::Whole(draft) = &self.request
+        {
+            let is_done = !(self.branches.is_empty() && self.machine.status() < 200)
+                && !armed(&self.armed)
+                && !self.branches.iter().any(|branch| armed(&branch.armed));
+            self.request = if is_done {
+                Request::Bare(Box::new(Bare {
+                    bytes: draft.message.bytes().clone(),
+                    received: draft.received,
+                    force_rport: draft.force_rport,
+                }))
+            } else {
+                Request::Parked(Parked::new((**draft).clone()))
+            };
         }
+    }
+
+    /// Sends a reply that the script or its failure wants, unless a final is up; `lines` take the
+    /// place of those that the request route has appended.
+    pub(super) fn reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
+        if self.machine.may_reply(code) {
+            self.make_reply(code, reason, lines);
+        }
+    }
+
+    /// Makes a reply and sends it.
+    fn make_reply(&mut self, code: u16, reason: &[u8], lines: Option<&[Bytes]>) {
         let mut out = Vec::with_capacity(512);
-        let lines = lines.unwrap_or(&self.lines);
-        reply_headers(&self.request, code, reason, &self.tag, lines, &mut out);
-        let bytes = Bytes::from(out);
+        let own = self.rare.as_ref().map_or(&[][..], |rare| &rare.lines);
+        let lines = lines.unwrap_or(own);
+        match &self.request {
+            Request::Whole(draft) => {
+                reply_headers(draft, code, reason, &self.tag, lines, &mut out);
+            }
+            Request::Parked(_) | Request::Bare(_) => {
+                reply_headers(&self.request.draft(), code, reason, &self.tag, lines, &mut out);
+            }
+        }
+        let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
         self.home.metrics.reply_sent(code);
         self.replied(code, bytes, true);
@@ -298,10 +386,10 @@ impl SipTransaction {
     /// Sends the reply of a branch up.
     fn relay_reply(&mut self, code: u16, draft: &Draft) {
         let own = &self.generation.env.own;
-        let Some(socket) = own.socket(self.back.socket) else { return };
+        let Some(socket) = own.socket(self.way.socket) else { return };
         let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
         reply::write(draft, own, socket, &mut out);
-        let bytes = Bytes::from(out);
+        let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
         self.home.metrics.reply_forwarded(code);
         self.replied(code, bytes, false);
@@ -336,8 +424,7 @@ impl SipTransaction {
     }
 
     fn send_up(&self, bytes: Bytes) {
-        let way = Way::back(self.back, &self.request);
-        self.home.send(&self.generation.sending.transports, &way, bytes, |_| {});
+        self.home.send(&self.generation.sending.transports, &self.way, bytes, |_| {});
     }
 
     /// The script does not want a branch any more (`t_cancel_branches`).
@@ -351,10 +438,7 @@ impl SipTransaction {
         M: actix::Message<Result = ()> + Send + 'static,
         SipBranch: Handler<M>,
     {
-        if let Some(Branch { address: Some(address), .. }) = self.branches.get(usize::from(branch))
-        {
-            address.do_send(message);
-        }
+        self.entry.tell(branch, message);
     }
 
     /// Does what the machine wants done.
@@ -366,12 +450,12 @@ impl SipTransaction {
                     if code == 408 {
                         self.end.get_or_insert(SipClosed::Timeout);
                     }
-                    self.reply(code, reason.as_bytes(), None);
+                    self.make_reply(code, reason.as_bytes(), None);
                 }
                 Do::Challenge { code, replies } => self.challenge(code, &replies),
                 Do::Cancel { branch, why } => self.cancel_branch(branch, why),
                 Do::Settle => self.tell_all(|| Settle),
-                Do::Failed { branch, code } => self.failed(branch, code, ctx),
+                Do::Failed { branch, code } => self.failed(branch, code),
                 Do::Over => ctx.stop(),
             }
         }
@@ -383,7 +467,7 @@ impl SipTransaction {
 
     /// The challenges of all branches in one reply (R76, R77).
     fn challenge(&mut self, code: u16, replies: &[Box<Draft>]) {
-        let mut lines = self.lines.clone();
+        let mut lines = self.rare.as_ref().map_or_else(Vec::new, |rare| rare.lines.clone());
         for draft in replies {
             let message = &draft.message;
             let of = |name| message.all(name).map(|header| message.bytes().slice(header.line));
@@ -394,7 +478,7 @@ impl SipTransaction {
             Some(Start::Reply { reason, .. }) => reason.to_vec(),
             _ => Vec::new(),
         };
-        self.reply(code, &reason, Some(&lines));
+        self.make_reply(code, &reason, Some(&lines));
     }
 
     fn cancel_branch(&self, branch: u16, why: CancelWhy) {
@@ -402,7 +486,9 @@ impl SipTransaction {
         let reasons = match why {
             CancelWhy::Answered => vec![Bytes::from_static(COMPLETED_ELSEWHERE)],
             CancelWhy::Refused => Vec::new(),
-            CancelWhy::Caller => self.reasons.clone(),
+            CancelWhy::Caller => {
+                self.rare.as_ref().map_or_else(Vec::new, |rare| rare.reasons.clone())
+            }
         };
         self.tell(branch, CancelBranch { reasons });
     }
@@ -412,8 +498,8 @@ impl SipTransaction {
         M: actix::Message<Result = ()> + Send + 'static,
         SipBranch: Handler<M>,
     {
-        for address in self.branches.iter().filter_map(|branch| branch.address.as_ref()) {
-            address.do_send(message());
+        for branch in (0..).take(self.branches.len()) {
+            self.entry.tell(branch, message());
         }
     }
 
@@ -421,7 +507,7 @@ impl SipTransaction {
     fn says(&mut self, BranchSays { branch, word, hold }: BranchSays, ctx: &mut Context<Self>) {
         let now = timers::now();
         match word {
-            Word::Sent(result) => self.sent(branch, result, ctx),
+            Word::Sent(result) => self.sent(branch, result),
             Word::Reply(pass, draft) => self.heard(branch, pass, draft),
             Word::Timeout { spoke } => {
                 self.branch_failed(branch, 408, true);
@@ -431,8 +517,10 @@ impl SipTransaction {
             Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
         }
         self.act(ctx);
-        if self.relaying.is_some() {
-            self.held.extend(hold);
+        if self.relaying.is_some()
+            && let Some(hold) = hold
+        {
+            self.rare().held.push(hold);
         }
     }
 
@@ -453,6 +541,8 @@ impl SipTransaction {
 impl Drop for SipTransaction {
     fn drop(&mut self) {
         self.tell_all(|| EndBranch);
+        self.entry.unwatch(&self.home.worker.reporter);
+        self.home.worker.transaction_gone(&self.entry);
         if let Some((_, key)) = self.timer.take() {
             self.home.worker.timers.cancel(key);
         }
@@ -509,13 +599,16 @@ impl Handler<Relay> for SipTransaction {
 
     fn handle(&mut self, relay: Relay, ctx: &mut Self::Context) {
         let Relay { mut draft, vars, armed, timing, way, answer } = relay;
-        self.lines = std::mem::take(&mut draft.reply_lines);
-        self.request = draft;
-        self.vars = vars;
-        self.armed = armed;
+        let lines = std::mem::take(&mut draft.reply_lines);
+        if !lines.is_empty() || self.rare.is_some() {
+            self.rare().lines = lines;
+        }
+        self.request = Request::Whole(draft);
+        self.keep_vars(vars);
+        self.armed = Rc::new(armed);
         self.retime(timing);
-        let draft = (*self.request).clone();
-        match self.relay_first(draft, way, ctx) {
+        let draft = self.request.draft();
+        match self.relay_first(draft, way) {
             Asked::Now(result) => drop(answer.send(result)),
             Asked::Later(_) => {
                 if let Some(relaying) = &mut self.relaying {
@@ -552,11 +645,13 @@ impl Handler<Cancelled> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, Cancelled { reasons, hold }: Cancelled, ctx: &mut Self::Context) {
-        self.reasons = reasons;
+        if !reasons.is_empty() {
+            self.rare().reasons = reasons;
+        }
         self.machine.cancel(timers::now());
         self.act(ctx);
         if self.relaying.is_some() {
-            self.held.push(hold);
+            self.rare().held.push(hold);
         }
     }
 }

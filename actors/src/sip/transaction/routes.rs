@@ -2,8 +2,8 @@
 //! failed (contract 2.11, 2.12).
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
-use actix::prelude::*;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::own::Received;
@@ -12,7 +12,7 @@ use lineway_wire::sip::transaction::{Pass, Says};
 use super::legs::Asked;
 use super::main_line::SipTransaction;
 use crate::metrics::SipRouterMetrics;
-use crate::sip::script::tm::{BranchFinal, Branches, Failed, RouteKind, TmWant};
+use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
 
@@ -22,12 +22,14 @@ const NO_TARGET: Failure = Failure { code: 500, reason: "" };
 impl SipTransaction {
     /// The context of one of its routes; the variables go along.
     pub(super) fn context(&mut self, draft: Draft, route: RouteKind) -> Invocation {
-        let env = std::rc::Rc::clone(&self.generation.env);
+        let env = Rc::clone(&self.generation.env);
         let mut context = Invocation::new(draft, env, timers::now());
-        context.vars = std::mem::take(&mut self.vars);
+        if let Some(rare) = &mut self.rare {
+            context.vars = std::mem::take(&mut rare.vars);
+        }
         context.tm.route = route;
         context.tm.transaction = self.entry.id.get().copied();
-        context.tm.armed = self.armed.clone();
+        context.tm.armed = (*self.armed).clone();
         context.tm.cancelled = self.entry.cancelled.get();
         context.answered = self.machine.status() >= 200;
         context
@@ -35,7 +37,7 @@ impl SipTransaction {
 
     /// Runs a route in which nothing takes time.
     pub(super) fn run(&mut self, route: &str, context: Invocation) -> (Invocation, End) {
-        let script = std::rc::Rc::clone(&self.generation.script);
+        let script = Rc::clone(&self.generation.script);
         let mut step = script.start(Route::Named(route), context);
         loop {
             match step {
@@ -58,7 +60,7 @@ impl SipTransaction {
     fn over(&mut self, context: &mut Invocation, end: &End) {
         self.effects(context);
         self.home.metrics.script.ran(context.tm.route.into(), context.ran);
-        self.vars = context.vars.kept();
+        self.keep_vars(context.vars.kept());
         self.retime(context.tm.timing);
         if let End::Failed(error) = end {
             self.home.failed(error, &context.draft.message);
@@ -95,7 +97,9 @@ impl SipTransaction {
                 self.cancel_branches(branch, which);
             }
             if let Some(known) = self.branches.get_mut(usize::from(branch)) {
-                known.armed = context.tm.armed.clone();
+                if *known.armed != context.tm.armed {
+                    known.armed = Rc::new(context.tm.armed.clone());
+                }
             }
             draft = match end {
                 // A final is never dropped: its transaction would be stranded.
@@ -145,7 +149,8 @@ impl SipTransaction {
         let event = format!("tm:branch-failure:{route}");
         let script = &self.generation.script;
         let route = if script.has(Route::Named(&event)) { event } else { route.to_string() };
-        let mut context = self.context((*self.request).clone(), RouteKind::BranchFailure);
+        let request = self.request.draft();
+        let mut context = self.context(request, RouteKind::BranchFailure);
         context.tm.branch = Some(branch);
         context.tm.reply_code = code;
         context.tm.branch_timed_out = timed_out;
@@ -153,9 +158,14 @@ impl SipTransaction {
     }
 
     /// All branches have failed: the failure route of the winner decides, if one is armed.
-    pub(super) fn failed(&mut self, branch: u16, code: u16, ctx: &mut Context<Self>) {
+    pub(super) fn failed(&mut self, branch: u16, code: u16) {
         let winner = self.branches.get_mut(usize::from(branch));
-        let route = winner.and_then(|winner| winner.armed.failure.take());
+        let route = winner.and_then(|winner| {
+            let route = winner.armed.failure.clone()?;
+            // It runs once for a leg (R89).
+            winner.armed = Rc::new(Armed { failure: None, ..(*winner.armed).clone() });
+            Some(route)
+        });
         let Some(route) = route else {
             return self.machine.decline(timers::now());
         };
@@ -168,7 +178,7 @@ impl SipTransaction {
         let own = finals.iter().find(|of| of.branch == branch).copied();
         let winner = own.unwrap_or(BranchFinal { branch, code, timed_out: false });
         let spoke = self.branches.get(usize::from(branch)).is_some_and(|winner| winner.spoke);
-        let request = (*self.request).clone();
+        let request = self.request.draft();
         let used = (request_uri(&request), request.dst_uri.clone());
         let mut context = self.context(request, RouteKind::Failure);
         context.draft.branches.clear();
@@ -178,14 +188,16 @@ impl SipTransaction {
         context.tm.branch_timed_out = winner.timed_out;
         context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
         context.tm.used = Some(used);
-        context.tm.groups = std::mem::take(&mut self.groups);
+        if let Some(rare) = &mut self.rare {
+            context.tm.groups = std::mem::take(&mut rare.groups);
+        }
         self.leg_began = false;
-        let step = std::rc::Rc::clone(&self.generation.script).start(Route::Named(&route), context);
-        self.failing(step, ctx);
+        let step = Rc::clone(&self.generation.script).start(Route::Named(&route), context);
+        self.failing(step);
     }
 
     /// Goes on with a failure route.
-    fn failing(&mut self, mut step: Step, ctx: &mut Context<Self>) {
+    fn failing(&mut self, mut step: Step) {
         loop {
             let (mut suspended, want) = match step {
                 Step::Ended(context, end) => return self.failure_over(context, &end),
@@ -193,8 +205,7 @@ impl SipTransaction {
             };
             self.effects(suspended.context());
             let result = match want {
-                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to, ctx)
-                {
+                Want::Tm(TmWant::Relay(to)) => match self.relay_again(suspended.context(), to) {
                     Asked::Now(result) => result,
                     Asked::Later(_) => {
                         if let Some(relaying) = &mut self.relaying {
@@ -211,14 +222,9 @@ impl SipTransaction {
     }
 
     /// A failure route whose leg took time goes on.
-    pub(super) fn resumed(
-        &mut self,
-        suspended: Suspended,
-        result: Result<(), Failure>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn resumed(&mut self, suspended: Suspended, result: Result<(), Failure>) {
         let step = resume(suspended, result);
-        self.failing(step, ctx);
+        self.failing(step);
     }
 
     /// `t_relay()` in a failure route: the Request-URI only if it was not tried yet.
@@ -226,7 +232,6 @@ impl SipTransaction {
         &mut self,
         context: &mut Invocation,
         to: Option<crate::sip::script::tm::RelayTo>,
-        ctx: &mut Context<Self>,
     ) -> Asked {
         let mut base = context.draft.clone();
         let is_used = context
@@ -247,20 +252,22 @@ impl SipTransaction {
             return Asked::Now(Err(crate::sip::router::sending::CANCELLED));
         }
         context.tm.used = Some((request_uri(&base), base.dst_uri.clone()));
-        self.armed = context.tm.armed.clone();
+        self.armed = Rc::new(context.tm.armed.clone());
         self.retime(context.tm.timing);
-        self.vars = context.vars.kept();
+        self.keep_vars(context.vars.kept());
         if let Some(which) = context.tm.drop_replies {
             self.machine.drop_replies(which);
         }
         let to = to.map(|to| to.uri());
-        self.begin_leg(base, targets, to, ctx)
+        self.begin_leg(base, targets, to)
     }
 
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
         self.over(&mut context, end);
-        self.groups = std::mem::take(&mut context.tm.groups);
-        self.armed = context.tm.armed.clone();
+        if !context.tm.groups.is_empty() {
+            self.rare().groups = std::mem::take(&mut context.tm.groups);
+        }
+        self.armed = Rc::new(context.tm.armed.clone());
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Kind, Options, Timing};
+use super::{Kind, Options, Packed, Timing};
 
 mod repeat;
 #[cfg(test)]
@@ -113,7 +113,7 @@ enum Cancel {
 pub struct Client {
     kind: Kind,
     reliable: bool,
-    timing: Timing,
+    timing: Packed,
     options: Options,
     born: Instant,
     /// The request is sent again.
@@ -138,7 +138,7 @@ impl Client {
         let mut client = Self {
             kind,
             reliable,
-            timing,
+            timing: timing.into(),
             options,
             born,
             request: (!reliable).then(|| Repeat::new(&timing, now)),
@@ -181,7 +181,7 @@ impl Client {
                     }
                     Kind::Other if is_first => {
                         if let Some(request) = &mut self.request {
-                            request.slow(&self.timing, now);
+                            request.slow(&self.timing.open(), now);
                         }
                     }
                     Kind::Other => {}
@@ -218,7 +218,7 @@ impl Client {
 
     /// Whether this 2xx to an INVITE passes: each one, with `rfc6026` up to 64 T1 after the first.
     fn accepts(&mut self, now: Instant) -> bool {
-        let m = self.timing.t1.saturating_mul(64);
+        let m = self.timing.open().t1.saturating_mul(64);
         let until = *self.accepted.get_or_insert_with(|| after(now, m));
         !self.options.rfc6026 || now < until
     }
@@ -230,7 +230,7 @@ impl Client {
             Cancel::Sent { .. } if code >= 200 => self.cancel = Cancel::Answered,
             Cancel::Sent { again, until } => {
                 if let Some(repeat) = again {
-                    repeat.slow(&self.timing, now);
+                    repeat.slow(&self.timing.open(), now);
                 }
                 *again = again.filter(|again| again.next() < *until);
             }
@@ -271,8 +271,8 @@ impl Client {
             Cancel::Sent { .. } => return !self.reliable,
             Cancel::None | Cancel::Waits => {}
         }
-        let until = after(now, self.timing.fr);
-        let again = (!self.reliable).then(|| Repeat::new(&self.timing, now));
+        let until = after(now, self.timing.open().fr);
+        let again = (!self.reliable).then(|| Repeat::new(&self.timing.open(), now));
         self.cancel = Cancel::Sent { again: again.filter(|again| again.next() < until), until };
         self.deadline = self.deadline.map(|deadline| deadline.min(until));
         true
@@ -288,7 +288,7 @@ impl Client {
     /// Other times, from here on (`t_set_fr` in a reply route): what it waits for begins anew, but
     /// the wait behind its CANCEL gets no longer.
     pub fn retime(&mut self, timing: Timing, now: Instant) {
-        self.timing = timing;
+        self.timing = timing.into();
         if let Some(before) = self.deadline {
             self.wait(now);
             if matches!(self.cancel, Cancel::Sent { .. } | Cancel::Answered) {
@@ -302,11 +302,11 @@ impl Client {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return Some(self.time_out(now));
         }
-        if self.request.as_mut().is_some_and(|request| request.due(&self.timing, now)) {
+        if self.request.as_mut().is_some_and(|request| request.due(&self.timing.open(), now)) {
             return Some(Due::Request);
         }
         let Cancel::Sent { again, until } = &mut self.cancel else { return None };
-        let is_due = again.as_mut().is_some_and(|again| again.due(&self.timing, now));
+        let is_due = again.as_mut().is_some_and(|again| again.due(&self.timing.open(), now));
         *again = again.filter(|again| again.next() < *until);
         is_due.then_some(Due::Cancel)
     }
@@ -362,7 +362,7 @@ impl Client {
 
     /// Waits for the final reply from here on (R38, R40), as long as the transaction may live.
     fn wait(&mut self, now: Instant) {
-        let Timing { fr, fr_inv, max_inv, max_noninv, .. } = self.timing;
+        let Timing { fr, fr_inv, max_inv, max_noninv, .. } = self.timing.open();
         let (wait, life) = match self.kind {
             Kind::Invite if self.proceeding => (fr_inv, max_inv),
             Kind::Invite => (fr, max_inv),

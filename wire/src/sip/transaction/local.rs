@@ -28,6 +28,12 @@ pub fn cancel(sent: &Message, reasons: &[Bytes]) -> Vec<u8> {
     hop_by_hop(sent, b"CANCEL", &sent.bytes()[sent.to().line], reasons)
 }
 
+/// What of an INVITE that was sent is needed for its ACK and its CANCEL: both come out the same from
+/// this as from the whole.
+pub fn core_of(sent: &Message) -> Vec<u8> {
+    hop_by_hop(sent, b"INVITE", &sent.bytes()[sent.to().line], &[])
+}
+
 /// A request that ends at the next hop (RFC 3261 9.1, 17.1.1.3): of what was sent the request line,
 /// the own Via, Max-Forwards, From, Call-ID, the number of `CSeq` and Route, in their order.
 fn hop_by_hop(sent: &Message, method: &[u8], to: &[u8], lines: &[Bytes]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Kind, Options, Timing};
+use super::{Kind, Options, Packed, Timing};
 use crate::sip::fork::{Final, Fork, Keep, Outcome, Winner};
 
 /// What a transaction begins with.
@@ -127,7 +127,7 @@ pub struct Transaction<R> {
     /// The status that went up last; 0 for none.
     status: u16,
     options: Options,
-    timing: Timing,
+    timing: Packed,
     born: Instant,
     phase: Phase,
     /// The reply that went up last.
@@ -163,7 +163,7 @@ impl<R> Transaction<R> {
             acked_here: false,
             status: 0,
             options,
-            timing,
+            timing: timing.into(),
             born: now,
             phase: Phase::Open,
             last: Bytes::new(),
@@ -317,7 +317,7 @@ impl<R> Transaction<R> {
 
     /// The caller of what is no INVITE has given it up: finals are of no use (RFC 4320 4.2).
     fn is_late(&self, now: Instant) -> bool {
-        self.is_silent() && now >= self.born + self.timing.t1 * 64
+        self.is_silent() && now >= self.born + self.timing.open().t1 * 64
     }
 
     /// What becomes of the finals of earlier legs once there is another (`t_drop_replies`): all are
@@ -351,7 +351,7 @@ impl<R> Transaction<R> {
     /// Its ACK came; whether it ends here (R42): not that of a 2xx which was relayed.
     pub fn ack(&mut self, now: Instant) -> bool {
         if let Phase::Unconfirmed { until, .. } = self.phase {
-            let wait = now + self.timing.wt;
+            let wait = now + self.timing.open().wt;
             // Timer L (RFC 6026 7.1).
             let is_accepted = self.options.rfc6026 && matches!(self.status, 200..=299);
             self.phase = Phase::Waiting { until: if is_accepted { wait.max(until) } else { wait } };
@@ -409,7 +409,7 @@ impl<R> Transaction<R> {
 
     /// Where a final leads to.
     fn confirm(&mut self, code: u16, local: bool, now: Instant) -> Phase {
-        let Timing { t1, fr, wt, .. } = self.timing;
+        let Timing { t1, fr, wt, .. } = self.timing.open();
         let is_success = matches!(code, 200..=299);
         // Timer L, and M below (RFC 6026 7.1, 7.2).
         let accepted = (is_success && self.options.rfc6026).then_some(now + t1 * 64);
@@ -462,16 +462,20 @@ impl<R> Transaction<R> {
             return;
         }
         self.decided = true;
-        self.phase = Phase::Waiting { until: now + self.timing.wt };
+        self.phase = Phase::Waiting { until: now + self.timing.open().wt };
         self.todo.retain(|todo| !matches!(todo, Do::Failed { .. }));
         self.todo.push_back(Do::Settle);
     }
 
     // ---- time and what is to be done -----------------------------------------------------------
 
+    /// Its times, to the millisecond.
+    pub fn timing(&self) -> Timing {
+        self.timing.open()
+    }
     /// Other times, from here on.
-    pub const fn retime(&mut self, timing: Timing) {
-        self.timing = timing;
+    pub fn retime(&mut self, timing: Timing) {
+        self.timing = timing.into();
     }
 
     /// The reply that is to be sent again at this time (R41), until there is nothing. Also ends the
@@ -483,10 +487,10 @@ impl<R> Transaction<R> {
             match &mut self.phase {
                 Phase::Open if now >= end => self.expire(now),
                 Phase::Unconfirmed { until, .. } if now >= *until => {
-                    self.phase = Phase::Waiting { until: *until + self.timing.wt };
+                    self.phase = Phase::Waiting { until: *until + self.timing.open().wt };
                 }
                 Phase::Unconfirmed { next: Some(next), interval, .. } if now >= *next => {
-                    *interval = (*interval * 2).min(self.timing.t2).max(SHORTEST);
+                    *interval = (*interval * 2).min(self.timing.open().t2).max(SHORTEST);
                     *next = now + *interval;
                     return Some(self.last.clone());
                 }
@@ -503,10 +507,10 @@ impl<R> Transaction<R> {
     /// does behind that has its own limits.
     fn end(&self) -> Instant {
         let life = match self.kind {
-            Kind::Invite => self.timing.max_inv,
-            Kind::Other => self.timing.max_noninv,
+            Kind::Invite => self.timing.open().max_inv,
+            Kind::Other => self.timing.open().max_noninv,
         };
-        self.born + life + self.timing.fr
+        self.born + life + self.timing.open().fr
     }
 
     fn expire(&mut self, now: Instant) {

@@ -28,6 +28,7 @@ pub(super) struct Site {
     pub(super) metrics: Arc<SipRouterMetrics>,
     pub(super) names: Rc<StaticNames>,
     pub(super) settings: SipRouterSettings,
+    shared: Arc<SipShared>,
     pub(super) locations: Arc<Locations>,
     kit: Kit,
 }
@@ -59,9 +60,9 @@ impl Site {
         let metrics = kit.board.metrics.clone();
         let (in_front, behind) =
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
-        let shared = Arc::<SipShared>::default();
+        let shared: Arc<SipShared> = Arc::default();
         let locations = Arc::clone(&shared.locations);
-        let site = SipSite::new(1, &listener, &in_front, &behind, shared).unwrap();
+        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::clone(&shared)).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
         let handle = SipRouter::start(
@@ -78,12 +79,17 @@ impl Site {
         )
         .unwrap();
         let metrics = Arc::clone(behind.sip_router().unwrap());
-        Self { proxy, handle, metrics, names, settings, locations, kit }
+        Self { proxy, handle, metrics, names, settings, shared, locations, kit }
     }
 
     /// A phone that speaks with the proxy.
     pub(super) async fn phone(&self) -> Phone {
         Phone { socket: UdpSocket::bind("127.0.0.1:0").await.unwrap(), proxy: self.proxy }
+    }
+
+    /// For each set of the dispatcher the targets that are active, and those that are not.
+    pub(super) fn targets(&self) -> Vec<(u32, usize, usize)> {
+        self.shared.dispatcher.counts(tokio::time::Instant::now().into_std())
     }
 
     /// The actors of the process.
@@ -109,6 +115,18 @@ pub(super) struct Phone {
 }
 
 impl Phone {
+    /// A phone that speaks with nobody yet.
+    pub(super) async fn alone() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let proxy = socket.local_addr().unwrap();
+        Self { socket, proxy }
+    }
+
+    /// The same, speaking with this proxy.
+    pub(super) fn to(self, proxy: SocketAddr) -> Self {
+        Self { proxy, ..self }
+    }
+
     pub(super) fn at(&self) -> SocketAddr {
         self.socket.local_addr().unwrap()
     }
@@ -119,8 +137,13 @@ impl Phone {
 
     /// What comes next.
     pub(super) async fn receive(&self) -> String {
+        self.receive_within(LIMIT).await
+    }
+
+    /// What comes next, for which the clock may run so far.
+    pub(super) async fn receive_within(&self, limit: Duration) -> String {
         let mut buffer = vec![0; 65_536];
-        let received = tokio::time::timeout(LIMIT, self.socket.recv(&mut buffer)).await;
+        let received = tokio::time::timeout(limit, self.socket.recv(&mut buffer)).await;
         let length = received.expect("a message comes in time").unwrap();
         String::from_utf8(buffer[..length].to_vec()).unwrap()
     }

@@ -10,7 +10,7 @@ use super::var::held;
 use super::{Module, STR_INT, STR2_INT, sl};
 use crate::metrics::SipAuth;
 use crate::sip::script::Context;
-use crate::sip::script::function::{Answer, Args, Function, Given, Raised};
+use crate::sip::script::function::{Answer, Args, Function, Given};
 use crate::sip::users::Proof;
 
 const AUTH: Module = Module("auth");
@@ -26,7 +26,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     AUTH.int("proxy_challenge", STR_INT, |context, args| challenge(context, args, true)),
     AUTH.int("consume_credentials", &[], |context, _| Ok(consume(context).into())),
     AUTH_DB.int("auth_check", STR2_INT, |context, args| {
-        let realm = realm(context, args.str(0))?;
+        let realm = realm(context, args.str(0));
         let checked = check(context, &realm, args.int(2));
         if let Some(metrics) = context.env.shared.metrics() {
             metrics.auth.checked(checked.map_or_else(Refused::word, |()| SipAuth::Passed));
@@ -36,7 +36,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// What an invocation knows of who sent its request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::sip::script) struct Sender {
     /// The credentials were right and the nonce was not: who is asked again need not be told so.
     stale: bool,
@@ -95,19 +95,25 @@ impl Refused {
     }
 }
 
-/// The realm that is meant: the `realm` setting where none is named.
-fn realm(context: &Context, named: &[u8]) -> Result<Bytes, Raised> {
-    match (named, &context.env.settings.stateful.realm) {
-        (b"", Some(realm)) => Ok(Bytes::copy_from_slice(realm.as_bytes())),
-        (b"", None) => Err(Raised::error("there is no realm, and the setting realm is left out")),
-        (named, _) => Ok(Bytes::copy_from_slice(named)),
+/// The realm that is meant: where none is named the `realm` setting, else the domain that the request
+/// is of, To for a REGISTER and From for others.
+fn realm(context: &Context, named: &[u8]) -> Bytes {
+    if !named.is_empty() {
+        return Bytes::copy_from_slice(named);
     }
+    if let Some(realm) = &context.env.settings.stateful.realm {
+        return Bytes::copy_from_slice(realm.as_bytes());
+    }
+    let message = &context.draft.message;
+    let is_register = message.method() == Method::Register;
+    let party = if is_register { message.to() } else { message.from() };
+    Uri::parse(party.uri).map_or_else(|_| Bytes::new(), |uri| Bytes::copy_from_slice(uri.host))
 }
 
 /// Answers the request with a challenge: 1, or negative for what can not be challenged.
 fn challenge(context: &mut Context, args: &Args<'_>, proxy: bool) -> Answer<'static> {
     use challenge_flags::{AUTH, AUTH_INT, MD5, NO_500, SHA_256, SHA_512_256, STALE};
-    let (realm, flags) = (realm(context, args.str(0))?, args.int(1));
+    let (realm, flags) = (realm(context, args.str(0)), args.int(1));
     let has = |flag| flags & flag != 0;
     // RFC 3261 22.1: these two can not be sent again with another number.
     let message = &context.draft.message;

@@ -18,7 +18,9 @@ use crate::sip::script::function::Given;
 use crate::sip::script::{Context, Effect, End, Route, Script, ScriptLimits, Source, Step, Want};
 use crate::sip::shared::{ScriptEnv, SipShared};
 
+mod auth;
 mod basic;
+mod dispatcher;
 mod docs;
 mod edits;
 mod examples;

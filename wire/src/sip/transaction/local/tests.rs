@@ -245,6 +245,9 @@ proptest! {
         }
         let sent = invite.message();
         let reply = kit::reply(486, "Busy").set("To", &format!("{to};tag=z")).message();
+        let core = kit::parse(core_of(&sent));
+        prop_assert_eq!(ack(&core, &reply), ack(&sent, &reply));
+        prop_assert_eq!(cancel(&core, &[]), cancel(&sent, &[]));
         for (made, method, tag) in [
             (ack(&sent, &reply), "ACK", Some(&b"z"[..])),
             (cancel(&sent, &[]), "CANCEL", None),

@@ -151,7 +151,6 @@ fn kx_has_what_is_asked_for_most() {
             ("KSR.kx.gete_rhost()", "string:example.com"),
             ("KSR.kx.gete_ruser()", "string:bob"),
             ("KSR.kx.gete_ua()", "string:PBX"),
-            (r#"KSR.kx.ifdef("STATEFUL")"#, "boolean:false"),
             (r#"KSR.kx.ifdef("X")"#, "boolean:false"),
         ],
     );

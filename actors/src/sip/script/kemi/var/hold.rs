@@ -69,6 +69,14 @@ impl Vars {
         Self { script: Vec::new(), avps, xavps, held, sender, dispatched }
     }
 
+    /// Nothing is set that goes with a transaction.
+    pub fn is_empty(&self) -> bool {
+        self.avps.is_empty()
+            && self.xavps.is_empty()
+            && self.dispatched.is_none()
+            && self.sender == Sender::new()
+    }
+
     fn hold(&mut self, bytes: usize) -> Result<(), Raised> {
         let held = self.held.saturating_add(bytes);
         if held > MOST {

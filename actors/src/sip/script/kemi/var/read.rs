@@ -312,9 +312,11 @@ fn read_plain<'c>(context: &'c Context, draft: &'c Draft, plain: Plain) -> Given
 
 /// The branch at hand; in a failure route how many branches there were so far, elsewhere 0.
 fn branch_index(tm: &Tm) -> i64 {
-    let finals = tm.failed.iter().flat_map(|failed| &failed.finals);
-    let so_far = || finals.map(|one| i64::from(one.branch) + 1).max();
-    tm.branch.map(i64::from).or_else(so_far).unwrap_or(0)
+    let index = match &tm.failed {
+        Some(failed) => failed.finals.iter().map(|one| i64::from(one.branch) + 1).max(),
+        None => tm.branch.map(i64::from),
+    };
+    index.unwrap_or(0)
 }
 
 /// The value of the first header of a name, without folds.
