@@ -14,6 +14,9 @@ use crate::raw::{Sip, Udp, reply, request};
 /// One socket of each transport.
 pub(crate) const BOTH: &str = "\"udp:127.0.0.1:0\", \"tcp:127.0.0.1:0\"";
 
+/// Nothing is sent again while a test runs, which would come where nothing is expected.
+pub(crate) const CALM: &str = ", retr-timer1-ms = 60000, retr-timer2-ms = 60000";
+
 /// A running proxy.
 pub(crate) struct Proxy {
     pub(crate) service: Service,
@@ -85,7 +88,10 @@ impl Setup {
 
     #[track_caller]
     fn start(self, folder: TempDir, script: &str) -> Proxy {
-        let Self { workers, listen, listener, router, tables } = self;
+        let Self { workers, listen, listener, mut router, tables } = self;
+        if crate::STATEFUL && !router.contains("retr-timer1") {
+            router.push_str(CALM);
+        }
         let service = Service::start(&format!(
             "[service]\nworkers = {workers}\n{tables}\
              [[node]]\nname = \"sip\"\ntype = \"SipListener\"\nnext = \"routes\"\n\
@@ -132,7 +138,8 @@ impl Proxy {
     /// came to the two phones before it.
     #[track_caller]
     pub(crate) fn served_behind(&self, alice: &Udp, bob: &Udp) -> (Vec<Sip>, Vec<Sip>) {
-        let good = request("INFO", &format!("sip:fence@{}", bob.at()), &alice.via(&fresh("good")), "c1");
+        let good =
+            request("INFO", &format!("sip:fence@{}", bob.at()), &alice.via(&fresh("good")), "c1");
         alice.send(self.udp(), good.replace("CSeq: 1", "CSeq: 4711"));
         let (mut at_bob, mut at_alice) = (vec![], vec![]);
         let is_good = |sip: &Sip| sip.lines().contains(&"CSeq: 4711 INFO".to_owned());
@@ -182,10 +189,10 @@ pub(crate) fn plan(bob: SocketAddr, lua: &str) -> String {
 }
 
 /// To Bob, with his address in the Request-URI.
-pub(crate) const TO_BOB: &str = "KSR.seturi(BOB)\nKSR.forward()";
+pub(crate) const TO_BOB: &str = "KSR.seturi(BOB)\nSEND()";
 
 /// To Bob, with the Request-URI as it came.
-pub(crate) const PAST_TO_BOB: &str = "KSR.setdsturi(BOB)\nKSR.forward()";
+pub(crate) const PAST_TO_BOB: &str = "KSR.setdsturi(BOB)\nSEND()";
 
 /// A proxy between two phones.
 pub(crate) struct Scene {

@@ -22,3 +22,4 @@ mod rules_routing;
 mod rules_transport;
 mod scripts;
 mod sipp;
+mod stateless;

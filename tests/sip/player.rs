@@ -1,4 +1,5 @@
-//! `SIPp` as a child process that plays a scenario, `sip/caller` for `tests/sip/scenarios/caller.xml`.
+//! `SIPp` as a child process that plays a scenario, `sip/caller` for `tests/sip/scenarios/caller.xml`;
+//! what is behind a colon stands for its `CODE`.
 
 #![allow(dead_code, reason = "each binary uses a part of it")]
 
@@ -65,8 +66,14 @@ impl Player {
     ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (of, file) = name.split_once('/').expect("a folder of tests and a name");
+        let (file, code) = file.split_once(':').unwrap_or((file, ""));
         let mut scenario = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/{of}/scenarios/{file}.xml"));
+        if !code.is_empty() {
+            let text = fs::read_to_string(&scenario).expect("a scenario").replace("CODE", code);
+            scenario = folder.path().join("scenario.xml");
+            fs::write(&scenario, text).expect("it is written");
+        }
         if let Some(percent) = lost {
             let text = fs::read_to_string(&scenario).expect("a scenario");
             scenario = folder.path().join("scenario.xml");

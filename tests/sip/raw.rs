@@ -313,9 +313,20 @@ impl Tcp {
         self.got.drain(..count).collect()
     }
 
-    /// The next message, by its Content-Length.
+    /// The next message but for the 100 that a transaction begins with.
     #[track_caller]
     pub(crate) fn receive(&mut self) -> Sip {
+        loop {
+            let came = self.hear();
+            if !came.0.starts_with(TRYING.as_bytes()) {
+                return came;
+            }
+        }
+    }
+
+    /// The next message, by its Content-Length.
+    #[track_caller]
+    pub(crate) fn hear(&mut self) -> Sip {
         let head = loop {
             let end = self.got.windows(4).position(|four| four == b"\r\n\r\n");
             if let Some(end) = end {

@@ -24,12 +24,14 @@ fn mode(tcp: bool) -> &'static str {
 }
 
 /// So many calls from one to the other, all of which succeed; `lost` is what each side loses, in
-/// percent. Without that nobody sends anything again, so nothing may be lost in between.
+/// percent. Without that, and without transactions, nobody sends anything again, so nothing may be
+/// lost in between.
 #[track_caller]
 fn calls(caller: Side, callee: Side, count: u32, lost: Option<u32>) -> Proxy {
-    let proxy = Setup::default().built_in();
+    let router = ", retr-timer1-ms = 500".to_owned();
+    let proxy = Setup { router, ..Setup::default() }.built_in();
     let (from, to) = (free_port(), free_port());
-    let again: &[&str] = if lost.is_some() { &[] } else { &["-nr"] };
+    let again: &[&str] = if lost.is_some() || crate::STATEFUL { &[] } else { &["-nr"] };
     let answering = [&["-t", mode(callee.tcp)], again].concat();
     let answering = Player::losing(lost, callee.scenario, to, count, &answering);
     until("the callee listens", || is_taken(callee.tcp, to));

@@ -18,6 +18,21 @@ mod stage;
 /// The tests that both binaries have run here against a proxy with transactions.
 pub(crate) const STATEFUL: bool = true;
 
+#[path = "../sip/cases.rs"]
+mod again_cases;
+#[path = "../sip/cases_edits.rs"]
+mod again_cases_edits;
+#[path = "../sip/cases_streams.rs"]
+mod again_cases_streams;
+#[path = "../sip/rules_requests.rs"]
+mod again_rules_requests;
+#[path = "../sip/rules_routing.rs"]
+mod again_rules_routing;
+#[path = "../sip/rules_transport.rs"]
+mod again_rules_transport;
+#[path = "../sip/sipp.rs"]
+mod again_sipp;
+
 mod cases;
 mod rules_calls;
 mod rules_cancel;

@@ -280,11 +280,11 @@ fn sip_r094_only_the_last_leg_s_reply_counts() {
     let keeps = CHAIN.replace("KSR.seturi", "KSR.tm.t_drop_replies(\"n\") KSR.seturi");
     let stage = Stage::new(3, &keeps);
     stage.call("c1");
-    for (n, status) in [(0, "403 Forbidden"), (1, "404 Not Found"), (2, "488 Not Acceptable")] {
+    for (n, status) in [(0, "404 Not Found"), (1, "403 Forbidden"), (2, "488 Not Acceptable")] {
         let came = stage.gets(n, "INVITE");
         stage.refuses(n, &came, status);
     }
-    assert_eq!(stage.hears("403").to_tag().as_deref(), Some("t0"));
+    assert_eq!(stage.hears("403").to_tag().as_deref(), Some("t1"));
 }
 
 #[test]

@@ -81,13 +81,13 @@ struct Binding {
 fn bindings(ok: &Sip) -> Vec<Binding> {
     assert_eq!(ok.status(), 200, "{ok:?}");
     let all = ok.all("Contact").join(", ");
-    let values = all.split('<').skip(1).map(|value| value.trim_end_matches([',', ' ']));
+    let values = all.split("<sip:").skip(1).map(|value| value.trim_end_matches([',', ' ']));
     values
         .map(|value| {
             let (uri, parameters) = value.split_once('>').expect("an end");
             let expires = parameter(parameters, "expires").expect("expires");
             let expires = expires.parse().expect("a number");
-            Binding { uri: uri.to_owned(), q: parameter(parameters, "q"), expires }
+            Binding { uri: format!("sip:{uri}"), q: parameter(parameters, "q"), expires }
         })
         .collect()
 }

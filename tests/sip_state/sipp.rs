@@ -8,16 +8,12 @@ use crate::kit::{Proxy, Setup};
 use crate::player::{Player, free_port, has_sipp, is_taken};
 use crate::stage::script;
 
-/// A callee: its scenario, and the code that it refuses with.
-type Callee = (&'static str, &'static str);
-
-const REFUSES: &str = "sip_state/callee_refuses";
 const CANCELLED: &str = "sip_state/callee_cancelled";
 
 /// One call after the other.
 struct Play {
     caller: &'static str,
-    callees: &'static [Callee],
+    callees: &'static [&'static str],
     /// How many a second.
     rate: u32,
     count: u32,
@@ -48,11 +44,12 @@ impl Play {
         let ports: Vec<_> = callees.iter().map(|_| free_port()).collect();
         let at: Vec<_> =
             ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect();
-        let setup = Setup { router: router.to_owned(), ..Setup::default() };
+        let router = format!(", retr-timer1-ms = 500{router}");
+        let setup = Setup { router, ..Setup::default() };
         let proxy = setup.script(&script(&at, lua));
         let mut answering = vec![];
-        for ((scenario, code), port) in callees.iter().zip(&ports) {
-            answering.push(Player::start(scenario, *port, count, &["-key", "code", code]));
+        for (scenario, port) in callees.iter().zip(&ports) {
+            answering.push(Player::start(scenario, *port, count, &[]));
             until("a callee listens", || is_taken(false, *port));
         }
         let (rate, to) = (rate.to_string(), proxy.udp().to_string());
@@ -79,7 +76,7 @@ fn sip_sipp_200_calls_a_second() {
     let seconds = if std::env::var_os("LINEWAY_TEST_BIG").is_some() { 60 } else { 10 };
     let play = Play {
         caller: "sip/caller",
-        callees: &[("sip/callee", "")],
+        callees: &["sip/callee"],
         rate: 200,
         count: 200 * seconds,
         ..Play::default()
@@ -91,7 +88,7 @@ fn sip_sipp_200_calls_a_second() {
 fn sip_sipp_a_three_way_fork() {
     let play = Play {
         caller: "sip/caller",
-        callees: &[("sip/callee", ""), (CANCELLED, ""), (CANCELLED, "")],
+        callees: &["sip/callee", CANCELLED, CANCELLED],
         router: ", wt-timer-ms = 500",
         lua: "function call() KSR.rr.record_route() fork(A, B, C) end",
         ..Play::default()
@@ -104,8 +101,12 @@ fn sip_sipp_a_three_way_fork() {
 #[test]
 fn sip_sipp_all_fail() {
     let play = Play {
-        caller: "sip_state/caller_refused",
-        callees: &[(REFUSES, "486"), (REFUSES, "503"), (REFUSES, "480")],
+        caller: "sip_state/caller_refused:480",
+        callees: &[
+            "sip_state/callee_refuses:486",
+            "sip_state/callee_refuses:503",
+            "sip_state/callee_refuses:480",
+        ],
         router: ", wt-timer-ms = 500",
         lua: "function call() fork(A, B, C) end",
         ..Play::default()
@@ -119,7 +120,7 @@ fn sip_sipp_all_fail() {
 fn sip_sipp_failover() {
     let play = Play {
         caller: "sip/caller",
-        callees: &[(REFUSES, "503"), ("sip/callee", "")],
+        callees: &["sip_state/callee_refuses:503", "sip/callee"],
         lua: "function call()
                 KSR.rr.record_route()
                 KSR.tm.t_on_failure(\"failed\")
@@ -136,8 +137,8 @@ fn sip_sipp_failover() {
 #[test]
 fn sip_sipp_no_answer() {
     let play = Play {
-        caller: "sip_state/caller_refused",
-        callees: &[(CANCELLED, "")],
+        caller: "sip_state/caller_refused:408",
+        callees: &[CANCELLED],
         router: ", fr-inv-timer-ms = 600",
         ..Play::default()
     };
@@ -151,7 +152,7 @@ fn sip_sipp_no_answer() {
 #[test]
 fn sip_sipp_cancel_while_it_rings() {
     let play =
-        Play { caller: "sip_state/caller_cancels", callees: &[(CANCELLED, "")], ..Play::default() };
+        Play { caller: "sip_state/caller_cancels", callees: &[CANCELLED], ..Play::default() };
     play.runs();
 }
 
@@ -159,7 +160,7 @@ fn sip_sipp_cancel_while_it_rings() {
 fn sip_sipp_cancel_before_it_rings() {
     let play = Play {
         caller: "sip_state/caller_cancels_early",
-        callees: &[("sip_state/callee_cancelled_early", "")],
+        callees: &["sip_state/callee_cancelled_early"],
         ..Play::default()
     };
     play.runs();
@@ -169,7 +170,7 @@ fn sip_sipp_cancel_before_it_rings() {
 fn sip_sipp_a_late_200() {
     let play = Play {
         caller: "sip_state/caller_of_two",
-        callees: &[("sip_state/callee_answers_first", ""), ("sip_state/callee_answers_late", "")],
+        callees: &["sip_state/callee_answers_first", "sip_state/callee_answers_late"],
         lua: "function call() fork(A, B) end",
         ..Play::default()
     };
@@ -180,7 +181,7 @@ fn sip_sipp_a_late_200() {
 fn sip_sipp_invited_again_and_hung_up_on_both_ways() {
     let play = Play {
         caller: "sip_state/caller_invited_again",
-        callees: &[("sip_state/callee_invites_again", "")],
+        callees: &["sip_state/callee_invites_again"],
         ..Play::default()
     };
     play.runs();
@@ -201,14 +202,15 @@ fn sip_sipp_register_and_call() {
             KSR.tm.t_relay()
         end
     end";
-    let proxy = Setup::default().script(&script(&[], lua));
+    let router = ", retr-timer1-ms = 500".to_owned();
+    let proxy = Setup { router, ..Setup::default() }.script(&script(&[], lua));
     let (port, to, count) = (free_port(), proxy.udp().to_string(), 300);
     let answering = Player::start("sip/callee", port, count, &[]);
     until("the callee listens", || is_taken(false, port));
     let registering = ["-r", "200", "-key", "port", &port.to_string(), &to];
     Player::start("sip_state/registers", free_port(), count, &registering).succeeds();
-    let bindings = proxy.service.metric("lineway_sip_bindings", &[("node", "routes")]);
-    assert_eq!(bindings as u32, count);
+    let node = [("node", "routes")];
+    proxy.service.until_metric("lineway_sip_bindings", &node, f64::from(count));
     let calling = ["-r", "100", "-key", "far", FAR, &to];
     Player::start("sip_state/caller_by_name", free_port(), count, &calling).succeeds();
     answering.succeeds();

@@ -4,11 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::common::until;
+pub(crate) use crate::kit::CALM;
 use crate::kit::{Proxy, Setup, fresh};
 use crate::raw::{Sip, TRYING, Udp, reply_as, request};
-
-/// Nothing is sent again and nothing times out while a test runs.
-pub(crate) const CALM: &str = ", retr-timer1-ms = 60000, retr-timer2-ms = 60000";
 
 /// Timers as fast as a test may wait for them.
 #[derive(Clone, Copy)]
@@ -23,13 +21,13 @@ pub(crate) struct Timers {
 impl Timers {
     /// What a test does not set is further away than it runs.
     pub(crate) const FAR: Self =
-        Self { t1: 60_000, t2: 60_000, fr: 90_000, fr_inv: 120_000, wt: 60_000 };
+        Self { t1: 60_000, t2: 60_000, fr: 900_000, fr_inv: 900_000, wt: 60_000 };
 
     fn settings(self) -> String {
         let Self { t1, t2, fr, fr_inv, wt } = self;
         format!(
             ", retr-timer1-ms = {t1}, retr-timer2-ms = {t2}, fr-timer-ms = {fr}, \
-             fr-inv-timer-ms = {fr_inv}, wt-timer-ms = {wt}"
+             fr-inv-timer-ms = {fr_inv}, wt-timer-ms = {wt}, max-inv-lifetime-ms = 900000"
         )
     }
 }

@@ -84,6 +84,8 @@ pub struct SipBranch {
     counted: bool,
     /// A provisional came.
     spoke: bool,
+    /// A second final was told of.
+    told: bool,
 }
 
 /// Where a branch is.
@@ -138,6 +140,7 @@ impl SipBranch {
                 timer: None,
                 counted: false,
                 spoke: false,
+                told: false,
             };
             if let Some(later) = later {
                 ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
@@ -229,8 +232,17 @@ impl SipBranch {
         if of_cancel {
             return client.cancel_answered(code, now);
         }
+        let before = client.ended();
         let heard = client.reply(code, now);
         let cancelled = client.is_cancelled();
+        // 487 is what a branch that was given up may end with.
+        if let Some(before) = before
+            && heard.ack
+            && ![before, 487].contains(&code)
+            && !std::mem::replace(&mut self.told, true)
+        {
+            self.entry.home.failed_again(before, &draft.message);
+        }
         if heard.ack
             && let State::Sent(_, left) = &self.state
             && let Some(request) = Self::request(left)

@@ -271,6 +271,14 @@ impl Home {
         );
     }
 
+    /// A branch has failed once more, in another way (contract 2.6).
+    pub(super) fn failed_again(&self, before: u16, message: &Message) {
+        let (status, call_id) = (message.status(), String::from_utf8_lossy(message.call_id()));
+        tracing::warn!(
+            node = %self.node, status, before, ?call_id, "a second final of a branch is ignored"
+        );
+    }
+
     /// Ends every transaction, without a word.
     pub(in crate::sip) fn finish_all(&self) {
         for (_, entry) in self.table.borrow().iter() {
