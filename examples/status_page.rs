@@ -7,9 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt;
+use futures_util::future::ready;
 use lineway::admin::{CloseOutcome, Context, NotReady, Server};
-use lineway_actors::metrics::{Metrics, SipDrop};
-use lineway_actors::registry::{LineId, LineState, LineView, Registry, SipView};
+use lineway_actors::metrics::{
+    Metrics, SipAgain, SipDrop, SipRegistration, SipTargetState, SipTimeout,
+};
+use lineway_actors::registry::{
+    AskTransactions, BranchView, LineId, LineState, LineView, Registry, SipView, TransactionView,
+};
 use lineway_actors::settings::{
     FisherClientSettings, Host, NodeSettings, Plan, SipAddress, SipListenerSettings, Target,
     TesterSettings,
@@ -20,6 +25,7 @@ use lineway_actors::testkit::settings::{self, node};
 use lineway_actors::wire::line::{Direction, LineKind, PauseReason, PauseReasons};
 use lineway_actors::wire::sip::message::Method;
 use lineway_actors::wire::sip::own::Transport;
+use lineway_actors::wire::sip::transaction::Kind;
 use lineway_actors::wire::units::Port;
 
 fn main() -> std::io::Result<()> {
@@ -178,6 +184,17 @@ fn sip_chain() -> SipView {
     (0..40).for_each(|_| routed.dropped(SipDrop::NotSip));
     (0..4).for_each(|_| routed.send_error(SendError::Refused));
     (0..2).for_each(|_| routed.script_error(ScriptFault::Runtime));
+    let kinds = [Kind::Invite, Kind::Invite, Kind::Invite, Kind::Invite, Kind::Other, Kind::Other];
+    for kind in kinds {
+        routed.transactions.opened(Method::Invite, kind);
+    }
+    (0..4).for_each(|_| routed.transactions.branch_opened());
+    (0..31).for_each(|_| routed.transactions.sent_again(SipAgain::Request));
+    (0..2).for_each(|_| routed.transactions.timeout(SipTimeout::Fr));
+    routed.registrar.bindings(1_204);
+    routed.registrar.registered(SipRegistration::Refreshed, 80_012);
+    routed.dispatcher.targets(SipTargetState::Active, 3);
+    routed.dispatcher.targets(SipTargetState::Inactive, 1);
     // The next answer has more, so that rates are shown.
     let later = Arc::clone(&routed);
     std::thread::spawn(move || {
@@ -195,7 +212,36 @@ fn sip_chain() -> SipView {
         listen: sip_addresses(),
         carried,
         routed,
+        transactions: AskTransactions::new(|most| ready(calls().take(most).collect()).boxed()),
     }
+}
+
+/// Transactions in every state.
+fn calls() -> impl Iterator<Item = TransactionView> {
+    let branch = |(uri, status): &(&str, u16)| BranchView { uri: (*uri).into(), status: *status };
+    let call = move |number: u64, method: &str, status, branches: &[(&str, u16)]| TransactionView {
+        id: (number as u16 % 2, number),
+        method: method.into(),
+        uri: "sip:bob@example.com".into(),
+        call_id: format!("{number}-8f2b6c1e@192.0.2.77").into(),
+        caller: ([192, 0, 2, 77], 5060).into(),
+        age: Duration::from_millis(number * 1_700),
+        open: status < 200,
+        cancelled: number == 3,
+        status,
+        branches: branches.iter().map(branch).collect(),
+    };
+    let (desk, mobile, soft) =
+        ("sip:bob@192.0.2.10:5060", "sip:bob@192.0.2.11:5060", "sip:bob@198.51.100.7:61002;ob");
+    [
+        call(1, "INVITE", 180, &[(desk, 180), (mobile, 183), (soft, 0)]),
+        call(2, "INVITE", 200, &[(desk, 200), (mobile, 487)]),
+        call(3, "INVITE", 180, &[(desk, 180)]),
+        call(4, "INVITE", 486, &[(desk, 486), (mobile, 408), (soft, 503)]),
+        call(5, "BYE", 200, &[(desk, 200)]),
+        call(6, "REGISTER", 200, &[]),
+    ]
+    .into_iter()
 }
 
 fn plan() -> Plan {

@@ -30,6 +30,7 @@ fn every_route_answers_get_and_head() {
         ("/api/lines", "application/json"),
         ("/api/nodes", "application/json"),
         ("/api/sockets", "application/json"),
+        ("/api/sip", "application/json"),
     ];
     for (path, kind) in routes {
         let get = service.get(path);

@@ -152,11 +152,13 @@ fn sip_s9_a_script_answers_over_udp_and_tcp_and_the_pages_show_it() {
 #[test]
 fn sip_r110_the_built_in_script_answers_options() {
     let chain = listener("\"udp:127.0.0.1:0\", \"tcp:127.0.0.1:0\"", "");
-    let service = Service::start(&(chain + &router("mode = \"stateless\"")));
-    let [udp, tcp] = service.all_at("sip")[..] else { panic!("two sockets") };
-    assert!(Udp::new().asks(udp, "one").starts_with("SIP/2.0 200 "));
-    assert!(asks(&mut connect(tcp), "two").starts_with("SIP/2.0 200 "));
-    assert_eq!(node(&service, "routes")["settings"]["mode"], "stateless");
+    for (settings, mode) in [("", "stateful"), ("mode = \"stateless\"", "stateless")] {
+        let service = Service::start(&(chain.clone() + &router(settings)));
+        let [udp, tcp] = service.all_at("sip")[..] else { panic!("two sockets") };
+        assert!(Udp::new().asks(udp, "one").starts_with("SIP/2.0 200 "));
+        assert!(asks(&mut connect(tcp), "two").starts_with("SIP/2.0 200 "));
+        assert_eq!(node(&service, "routes")["settings"]["mode"], mode);
+    }
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn sip_s9_two_copies_of_the_program_do_not_share_a_port() {
 }
 
 #[test]
-fn sip_s9_a_drain_stops_reading_at_once() {
+fn sip_s9_a_drain_without_transactions_stops_reading_at_once() {
     let script = Script::new("Here");
     let mut service = Service::start(&script.chain(""));
     let [udp, tcp] = service.all_at("sip")[..] else { panic!("two sockets") };
@@ -296,4 +298,237 @@ fn sip_s9_a_drain_stops_reading_at_once() {
     assert!(service.wait(PATIENCE).success());
     ended(&mut stream);
     UdpSocket::bind(udp).expect("the port is free");
+}
+
+/// A phone: what it hears is text.
+struct Phone(UdpSocket);
+
+impl Phone {
+    fn new() -> Self {
+        Self(Udp::new().0)
+    }
+
+    fn at(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+
+    fn send(&self, message: &str, to: SocketAddr) {
+        self.0.send_to(message.as_bytes(), to).unwrap();
+    }
+
+    /// The next message that begins so; what comes before it is passed over.
+    #[track_caller]
+    fn hears(&self, begin: &str) -> (String, SocketAddr) {
+        let mut bytes = [0; 4096];
+        loop {
+            let (length, from) = self.0.recv_from(&mut bytes).expect(begin);
+            let message = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if message.starts_with(begin) {
+                return (message, from);
+            }
+        }
+    }
+
+    /// Waits for a request, and answers it.
+    #[track_caller]
+    fn answers(&self, method: &str, status: &str) -> String {
+        let (request, from) = self.hears(method);
+        self.send(&reply(&request, status), from);
+        request
+    }
+
+    fn request(&self, method: &str, number: u32, call: &str) -> String {
+        let at = self.at();
+        format!(
+            "{method} sip:bob@example.com SIP/2.0\r\n\
+             Via: SIP/2.0/UDP {at};branch=z9hG4bK{call}{number};rport\r\n\
+             From: <sip:a@example.com>;tag=1\r\nTo: <sip:bob@example.com>\r\nCall-ID: {call}\r\n\
+             CSeq: {number} {method}\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+        )
+    }
+}
+
+/// The answer of a phone.
+fn reply(request: &str, status: &str) -> String {
+    let mut reply = format!("SIP/2.0 {status}\r\n");
+    for line in request.lines() {
+        let name = line.split(':').next().unwrap_or_default();
+        if name == "To" && !line.contains(";tag=") {
+            reply.push_str(&format!("{line};tag=phone\r\n"));
+        } else if ["Via", "From", "To", "Call-ID", "CSeq"].contains(&name) {
+            reply.push_str(&format!("{line}\r\n"));
+        }
+    }
+    reply + "Content-Length: 0\r\n\r\n"
+}
+
+/// Calls go to all of these phones; OPTIONS is answered.
+fn rings(phones: &[&Phone]) -> Script {
+    let script = Script::new("Here");
+    let others: Vec<_> = phones[1..]
+        .iter()
+        .map(|phone| format!("KSR.corex.append_branch_uri(\"sip:bob@{}\")", phone.at()))
+        .collect();
+    script.write(&format!(
+        "function ksr_request_route()\n\
+             if KSR.is_OPTIONS() then KSR.sl.sl_send_reply(200, \"Here\") return end\n\
+             KSR.seturi(\"sip:bob@{}\")\n\
+             if KSR.is_INVITE() then {} end\n\
+             KSR.tm.t_relay()\n\
+         end\n",
+        phones[0].at(),
+        others.join(" ")
+    ));
+    script
+}
+
+/// A chain with that script, whose transactions are gone soon.
+fn stateful(script: &Script, listen: &str, more: &str) -> String {
+    let settings = format!("script = \"{}\", wt-timer-ms = 200", script.path().display());
+    format!("[service]\nworkers = 2\n{}{}", listener(listen, more), router(&settings))
+}
+
+const UDP: &str = "\"udp:127.0.0.1:0\"";
+
+/// The transaction of an INVITE as `/api/sip` shows it.
+fn call(service: &Service, call: &str) -> Option<Value> {
+    let shown = service.json("/api/sip");
+    let all = shown["chains"][0]["transactions"].as_array().unwrap();
+    let is = |one: &&Value| one["call_id"] == call && one["method"] == "INVITE";
+    all.iter().find(is).cloned()
+}
+
+#[test]
+fn sip_s9_the_pages_show_a_fork_that_rings() {
+    let (a, b, c, caller) = (Phone::new(), Phone::new(), Phone::new(), Phone::new());
+    let script = rings(&[&a, &b, &c]);
+    let service = Service::start(&stateful(&script, UDP, ""));
+    let proxy = service.all_at("sip")[0];
+    caller.send(&caller.request("INVITE", 1, "fork"), proxy);
+    a.answers("INVITE", "180 Ringing");
+    let to_b = b.answers("INVITE", "183 Session Progress");
+    c.hears("INVITE");
+    caller.hears("SIP/2.0 18");
+    caller.hears("SIP/2.0 18");
+    let shown = call(&service, "fork").expect("the call");
+    assert_eq!(shown["caller"], caller.at().to_string());
+    assert_eq!(
+        (&shown["uri"], &shown["state"]),
+        (&"sip:bob@example.com".into(), &"ringing".into())
+    );
+    assert!(shown["age_seconds"].as_f64().is_some_and(|age| age < 30.0), "{shown}");
+    let branch = |phone: &Phone, state: &str, status: u16| serde_json::json!({ "uri": format!("sip:bob@{}", phone.at()), "state": state, "status": status });
+    let branches = serde_json::json!([
+        branch(&a, "ringing", 180),
+        branch(&b, "ringing", 183),
+        branch(&c, "sent", 0)
+    ]);
+    assert_eq!(shown["branches"], branches);
+    let node = node(&service, "routes");
+    let transactions = &node["sip"]["transactions"];
+    assert_eq!((&transactions["invite"], &transactions["branches"]), (&1.into(), &3.into()));
+    service.until_metric(
+        "lineway_sip_transactions_open",
+        &[("node", "routes"), ("kind", "invite")],
+        1.0,
+    );
+
+    b.send(&reply(&to_b, "200 OK"), proxy);
+    caller.hears("SIP/2.0 200");
+    let cancel = a.answers("CANCEL", "200 OK");
+    assert!(cancel.contains("\r\nReason: SIP ;cause=200"), "{cancel}");
+    assert_eq!(
+        service.json("/api/sip?limit=0")["chains"][0]["transactions"],
+        serde_json::json!([])
+    );
+    // C never spoke: its branch, and with it the transaction, stays for the wait only.
+    service.until_metric(
+        "lineway_sip_forks_total",
+        &[("node", "routes"), ("reason", "answered")],
+        1.0,
+    );
+    assert_eq!(call(&service, "fork"), None);
+}
+
+#[test]
+fn sip_s9_a_drain_refuses_new_calls_and_lets_the_others_end() {
+    let (callee, caller, other) = (Phone::new(), Phone::new(), Phone::new());
+    let script = rings(&[&callee]);
+    let mut service = Service::start(&stateful(&script, UDP, ""));
+    let proxy = service.all_at("sip")[0];
+    let invite = caller.request("INVITE", 1, "rings");
+    caller.send(&invite, proxy);
+    let ringing = callee.answers("INVITE", "180 Ringing");
+    caller.hears("SIP/2.0 180");
+    service.signal(Signal::TERM);
+    service.log.wait("the drain", |event| text(event, "message").starts_with("draining"));
+    // The log tells of it before the workers know.
+    let mut number = 1;
+    let refused = loop {
+        number += 1;
+        other.send(&other.request("INVITE", number, "second"), proxy);
+        let (reply, _) = other.hears("SIP/2.0 ");
+        if !reply.starts_with("SIP/2.0 100") {
+            break reply;
+        }
+        callee.answers("INVITE", "486 Busy Here");
+        other.hears("SIP/2.0 486");
+    };
+    assert!(refused.starts_with("SIP/2.0 503 "), "{refused}");
+    assert!(refused.contains("\r\nRetry-After: 10\r\n"), "{refused}");
+    // A copy of the call that rings is no new call.
+    caller.send(&invite, proxy);
+    caller.hears("SIP/2.0 180");
+    // What is no call is handled.
+    other.send(&other.request("OPTIONS", 99, "alive"), proxy);
+    other.hears("SIP/2.0 200");
+    // The call that rings is answered, and the service ends when its transaction is over.
+    callee.send(&reply(&ringing, "200 OK"), proxy);
+    caller.hears("SIP/2.0 200");
+    assert!(service.wait(PATIENCE).success());
+    UdpSocket::bind(proxy).expect("the port is free");
+}
+
+#[test]
+fn sip_s9_a_listener_that_is_built_anew_keeps_the_calls_that_ring() {
+    let (callee, caller) = (Phone::new(), Phone::new());
+    let script = rings(&[&callee]);
+    let service = Service::start(&stateful(&script, UDP, ""));
+    let proxy = service.all_at("sip")[0];
+    let invite = caller.request("INVITE", 1, "stays");
+    caller.send(&invite, proxy);
+    let ringing = callee.answers("INVITE", "180 Ringing");
+    caller.hears("SIP/2.0 180");
+    service.reload_and_wait(&stateful(&script, UDP, ", alias = [\"example.org\"]"));
+    assert_eq!(service.all_at("sip"), [proxy, proxy], "the same socket");
+    // It is known: its last provisional comes again, and nothing goes on.
+    caller.send(&invite, proxy);
+    caller.hears("SIP/2.0 180");
+    callee.send(&reply(&ringing, "486 Busy Here"), proxy);
+    callee.hears("ACK");
+    caller.hears("SIP/2.0 486");
+    let closed = [("node", "routes"), ("reason", "failed")];
+    service.until_metric("lineway_sip_transactions_closed_total", &closed, 1.0);
+}
+
+#[test]
+fn sip_s9_a_chain_that_moves_drains_beside_the_new_one() {
+    let (callee, caller) = (Phone::new(), Phone::new());
+    let script = rings(&[&callee]);
+    let service = Service::start(&stateful(&script, UDP, ""));
+    let before = service.all_at("sip")[0];
+    caller.send(&caller.request("INVITE", 1, "moves"), before);
+    let ringing = callee.answers("INVITE", "180 Ringing");
+    caller.hears("SIP/2.0 180");
+    let other = "\"udp:127.0.0.2:0\"";
+    service.reload_and_wait(&stateful(&script, other, ""));
+    let after = service.all_at("sip")[1];
+    assert_ne!(before, after);
+    assert_eq!(Udp::new().asks(after, "there"), "SIP/2.0 200 Here");
+    caller.send(&caller.request("INVITE", 2, "late"), before);
+    caller.hears("SIP/2.0 503");
+    callee.send(&reply(&ringing, "200 OK"), before);
+    caller.hears("SIP/2.0 200");
+    common::until("the old socket is gone", || UdpSocket::bind(before).is_ok());
+    assert_eq!(Udp::new().asks(after, "still"), "SIP/2.0 200 Here");
 }

@@ -15,7 +15,7 @@ mod sip;
 mod socket;
 
 pub use parent::{MuxNow, MuxSides, MuxView, Takes};
-pub use sip::{SipChains, SipView};
+pub use sip::{AskTransactions, BranchView, SipChains, SipView, TransactionView};
 pub use socket::{Answers, SocketSnapshot, SocketView, Sockets};
 
 /// The name of a line: its worker and its number there, counted from 1 and never used twice.

@@ -22,6 +22,7 @@ use super::negotiate::Format;
 use super::nodes;
 use super::query::LinesQuery;
 use super::reserve::Reserve;
+use super::sip::{self, SipQuery};
 use super::sockets::{self, SocketsQuery};
 use super::{CloseOutcome, Context, NotReady};
 
@@ -55,6 +56,7 @@ enum Route<'a> {
     Lines,
     Nodes,
     Sockets,
+    Sip,
     Close(&'a str),
 }
 
@@ -94,6 +96,7 @@ impl<'a> Route<'a> {
             "/api/lines" => Self::Lines,
             "/api/nodes" => Self::Nodes,
             "/api/sockets" => Self::Sockets,
+            "/api/sip" => Self::Sip,
             _ => {
                 let line = path.strip_prefix("/api/lines/").and_then(|p| p.strip_suffix("/close"));
                 match line {
@@ -192,6 +195,12 @@ where
             Ok(query) => {
                 let sockets = sockets::document_of(&context.registry, &query);
                 whole(StatusCode::OK, JSON, sockets)
+            }
+            Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
+        },
+        Route::Sip => match SipQuery::parse(request.uri().query().unwrap_or_default()) {
+            Ok(query) => {
+                whole(StatusCode::OK, JSON, sip::document_of(&context.registry, query).await)
             }
             Err(text) => error(path, StatusCode::BAD_REQUEST, &text),
         },

@@ -19,7 +19,7 @@ use super::{DRAIN_LOOK, StartCause, StartError};
 use crate::health::NodeHealth;
 use crate::net::ListenOptions;
 use crate::net::bind::{self, BindError, Bound, BoundUdp, Hold};
-use crate::registry::SipView;
+use crate::registry::{AskTransactions, SipView};
 use crate::settings::{
     Location, NodePlan, NodeSettings, Plan, SipAddress, SipListenerSettings, SipRouterSettings,
     SocketSettings,
@@ -472,6 +472,7 @@ impl Sip {
             listen: held.iter().map(|held| held.address).collect(),
             carried: Arc::clone(&site.transport_metrics),
             routed: Arc::clone(&site.router_metrics),
+            transactions: AskTransactions::of(handles.clone()),
         });
         let name = Arc::clone(&spec.listener.name);
         let chain = Rc::new(Chain { held, handles });

@@ -8,6 +8,7 @@ pub(in crate::sip) mod sending;
 #[cfg(test)]
 mod tests;
 mod tm;
+mod view;
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -28,6 +29,7 @@ use lineway_wire::sip::stream::StreamError;
 use self::admission::Drain;
 use self::core::{Core, Generation, Job};
 use self::sending::Sending;
+use self::view::List;
 use super::dispatcher::pinger::{self, Pinger};
 use super::ring::{Arrival, Ring};
 use super::script::{Script, ScriptError};
@@ -37,6 +39,7 @@ use super::transaction::Home;
 use super::transport::{Fault, TransportStart, Transports};
 use crate::health::NodeHealth;
 use crate::metrics::{ActorKind, SipRegistration};
+use crate::registry::TransactionView;
 use crate::settings::{SipListenerSettings, SipRouterSettings};
 use crate::spawn;
 use crate::worker::Worker;
@@ -180,6 +183,11 @@ impl SipHandle {
         self.address().send(Drain).await.unwrap_or(0)
     }
 
+    /// At most so many transactions of the worker, those that somebody waits for first.
+    pub async fn list(&self, most: usize) -> Vec<TransactionView> {
+        self.address().send(List { most }).await.unwrap_or_default()
+    }
+
     /// Receives nothing from here on, sends what was decided, and ends. Its transactions end too.
     pub async fn retire(&self) {
         let _ = self.address().send(Retire { hand_over: false }).await;
@@ -252,7 +260,7 @@ impl SipRouter {
                 fault,
             },
         )?;
-        let home = worker.parked_sip(&start.router, &start.site.shared).unwrap_or_else(|| {
+        let home = worker.parked_sip(&start.router).unwrap_or_else(|| {
             Rc::new(Home::new(
                 Rc::clone(worker),
                 Arc::clone(&start.router),

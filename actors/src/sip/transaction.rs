@@ -24,7 +24,7 @@ pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
 pub(super) use branch::Replied;
-pub(super) use home::Hold;
+pub(super) use home::{BranchEntry, Hold};
 pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};

@@ -41,7 +41,6 @@ use crate::mux::{Again, Membership, Mux, MuxParent, Returns, Stream};
 use crate::net::Network;
 use crate::registry::{LineId, LineView, Registry};
 use crate::settings::TesterSettings;
-use crate::sip::shared::SipShared;
 use crate::sip::transaction::{Entry, Home};
 use crate::socket::{Inproc, SocketEnv, Total};
 use crate::spawn;
@@ -470,11 +469,11 @@ impl Worker {
         parked.push(home);
     }
 
-    /// The transactions that the router of this name has left, of the same site.
-    pub(crate) fn parked_sip(&self, node: &str, shared: &Arc<SipShared>) -> Option<Rc<Home>> {
+    /// The transactions that the router of this name has left.
+    pub(crate) fn parked_sip(&self, node: &str) -> Option<Rc<Home>> {
         let mut parked = self.parked_sip.borrow_mut();
         let place = parked.iter().position(|home| *home.node == *node)?;
-        Some(parked.swap_remove(place)).filter(|home| Arc::ptr_eq(&home.shared, shared))
+        Some(parked.swap_remove(place))
     }
 
     /// Enters a mux parent: its leases of cids go to this recipient, until its line is gone (M08).

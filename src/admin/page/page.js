@@ -11,6 +11,8 @@ const MOST = 1000;
 const CHILDREN = 10;
 // Peers that are listed for each socket.
 const PEERS = 20;
+// Transactions of each SIP chain that are listed.
+const CALLS = 50;
 
 const at = (id) => document.getElementById(id);
 const rows = new Map();
@@ -448,6 +450,17 @@ function sipFacts(listener, router) {
     if (sip.overload > 0) facts.push(['Overload', count(sip.overload) + ' dropped', 'bad']);
   }
   const { sip } = router;
+  const tm = sip.transactions;
+  if (sum(tm.closed) + tm.invite + tm.non_invite > 0) {
+    facts.push(['Transactions', count(tm.invite) + ' INVITE, ' + count(tm.non_invite) + ' other, ' + some(tm.branches, 'open branch', 'open branches')]);
+    facts.push(['Came out', reasons(tm.closed)]);
+    facts.push(['Sent again', reasons(tm.retransmitted)]);
+  }
+  if (sum(tm.timeouts) > 0) facts.push(['Timeouts', reasons(tm.timeouts), 'bad']);
+  if (sum(tm.refused) > 0) facts.push(['Refused', reasons(tm.refused), 'bad']);
+  if (sip.bindings > 0 || sum(sip.registrations) > 0) facts.push(['Registrations', count(sip.bindings) + ' live; ' + reasons(sip.registrations)]);
+  if (sum(sip.targets) > 0) facts.push(['Dispatcher', reasons(sip.targets), sip.targets.inactive > 0 ? 'bad' : '']);
+  if (sum(sip.authentications) > 0) facts.push(['Authentication', reasons(sip.authentications)]);
   facts.push(['Dropped', reasons(sip.dropped)]);
   if (sum(sip.send_errors) > 0) facts.push(['Not sent', reasons(sip.send_errors), 'bad']);
   if (sip.unresolved > 0) facts.push(['Unresolved', count(sip.unresolved), 'bad']);
@@ -465,7 +478,61 @@ function sipRates(name, counts, seconds) {
   return rates;
 }
 
-function sipBox(listener, router, rates) {
+const CALL_COLUMNS = [
+  ['Transaction', 'c-call'],
+  ['State', 'c-state'],
+  ['Caller', 'c-address'],
+  ['Call-ID', 'c-call-id'],
+  ['Age', 'c-age right'],
+];
+
+function callCells(words, className) {
+  const made = element('tr', className);
+  words.forEach(([text, state], index) => {
+    const [label, name] = CALL_COLUMNS[index];
+    const cell = element('td', name.includes('right') ? 'right' : '');
+    cell.append(element('bdi', '', visible(text)));
+    cell.dataset.label = label;
+    if (state) cell.dataset.state = state;
+    if (text === '') cell.classList.add('nothing');
+    cell.title = visible(text);
+    made.append(cell);
+  });
+  return made;
+}
+
+function statusWords(state, status) {
+  return status > 0 ? state + ' (' + status + ')' : state;
+}
+
+// A transaction, and below it where it was sent to.
+function callRows(call) {
+  const whole = callCells([
+    [call.method + ' ' + call.uri],
+    [statusWords(call.state, call.status), call.state],
+    [call.caller],
+    [call.call_id],
+    [duration(call.age_seconds)],
+  ], 'call');
+  const branches = call.branches.map((branch) => callCells([
+    [branch.uri],
+    [statusWords(branch.state, branch.status), branch.state],
+    [''],
+    [''],
+    [''],
+  ], 'branch'));
+  return [whole, ...branches];
+}
+
+function callsOf(chain) {
+  if (!chain || chain.transactions_total === 0) return [];
+  if (chain.transactions === null) return [element('p', 'empty', 'A worker does not say which transactions live.')];
+  const table = tableOf('calls', CALL_COLUMNS, chain.transactions.flatMap(callRows));
+  const more = chain.transactions_total - chain.transactions.length;
+  return more > 0 ? [table, element('p', 'rest', 'and ' + count(more) + ' more')] : [table];
+}
+
+function sipBox(listener, router, rates, chain) {
   const box = element('article', 'card socket');
   const head = element('header', 'socket-head');
   const names = listener ? [listener.name, router.name] : [router.name];
@@ -488,6 +555,7 @@ function sipBox(listener, router, rates) {
     box.append(element('p', 'empty', 'No messages yet.'));
     return box;
   }
+  box.append(...callsOf(chain));
   const rows = all.map(([family, key]) => {
     const counts = router.sip[family][key];
     const of = rates && Object.fromEntries(Object.keys(counts).map((kind) => [kind, rates.get([family, key, kind].join(' ')) || 0]));
@@ -497,7 +565,7 @@ function sipBox(listener, router, rates) {
   return box;
 }
 
-function showSip(nodes) {
+function showSip(nodes, live) {
   const routers = nodes.filter((node) => node.type === 'SipRouter' && node.sip);
   at('sip-section').hidden = routers.length === 0;
   const now = performance.now();
@@ -510,7 +578,8 @@ function showSip(nodes) {
     const rates = sipRates(router.name, counted.get(router.name), seconds);
     const carried = listener && sipRates(listener.name, counted.get(listener.name), seconds);
     if (carried) perSecond += carried.get('received udp') + carried.get('received tcp');
-    return sipBox(listener, router, rates);
+    const chain = live.chains.find((one) => one.router === router.name);
+    return sipBox(listener, router, rates, chain);
   });
   const messages = [...listeners.values()].reduce((all, node) => all + sum(node.sip.received), 0);
   set(at('sip-count'), some(messages, 'message', 'messages') + (sipBefore.size > 0 ? ', ' + rate(perSecond) + ' a second' : ''));
@@ -757,9 +826,10 @@ async function poll() {
   if (parent) query.set('parent', parent);
   else query.set('children', String(CHILDREN));
   try {
-    const [about, sockets, lines] = await Promise.all([
+    const [about, sockets, live, lines] = await Promise.all([
       fetchJson('/api/nodes'),
       fetchJson('/api/sockets?limit=' + PEERS),
+      fetchJson('/api/sip?limit=' + CALLS),
       fetchJson('/api/lines?' + query),
     ]);
     if (turn !== asked) return;
@@ -768,7 +838,7 @@ async function poll() {
     showService(about.service, about.nodes);
     showNodes(about.nodes);
     showSockets(sockets, about.nodes);
-    showSip(about.nodes);
+    showSip(about.nodes, live);
     showLines(lines);
   } catch (error) {
     if (turn !== asked) return;

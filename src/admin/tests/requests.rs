@@ -24,6 +24,7 @@ async fn every_route_has_its_type_and_its_methods() {
             ("/api/lines", "application/json"),
             ("/api/nodes", "application/json"),
             ("/api/sockets", "application/json"),
+            ("/api/sip", "application/json"),
         ] {
             let answer = server.get(path).await;
             assert_eq!(answer.status, 200, "{path}");
@@ -240,6 +241,8 @@ async fn a_line_shows_all_that_is_known_of_it() {
         assert_eq!(nodes["nodes"][0], expected);
         let expected = json!({ "total": 0, "sockets": [] });
         assert_eq!(server.get("/api/sockets").await.json(), expected);
+        let expected = json!({ "chains": [] });
+        assert_eq!(server.get("/api/sip").await.json(), expected);
     })
     .await;
 }

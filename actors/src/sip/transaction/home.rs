@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Waker};
@@ -36,11 +37,13 @@ pub(crate) struct Home {
     pub(in crate::sip) worker: Rc<Worker>,
     pub(crate) node: Arc<str>,
     pub(in crate::sip) metrics: Arc<SipRouterMetrics>,
-    pub(crate) shared: Arc<SipShared>,
+    pub(in crate::sip) shared: Arc<SipShared>,
     pub(in crate::sip) table: RefCell<Table<Rc<Entry>>>,
     pub(in crate::sip) holds: Arc<Holds>,
     /// Calls that would begin are refused.
     pub(in crate::sip) drains: Cell<bool>,
+    /// When another final of a branch was logged last.
+    warned: Cell<Option<Instant>>,
     /// The script errors that were logged, by their place.
     told: RefCell<HashMap<(Arc<str>, u32), Told>>,
 }
@@ -81,6 +84,8 @@ pub(crate) struct Entry {
     pub(in crate::sip) began: Instant,
     /// The request as it came.
     pub(in crate::sip) request: Bytes,
+    /// Where from.
+    pub(in crate::sip) caller: SocketAddr,
 }
 
 /// A branch as the router sees it.
@@ -109,6 +114,7 @@ impl Entry {
         kind: Kind,
         cancelled: bool,
         request: Bytes,
+        caller: SocketAddr,
     ) -> Self {
         Self {
             line: home.worker.next_id(),
@@ -125,6 +131,7 @@ impl Entry {
             status: Cell::new(0),
             began: timers::now(),
             request,
+            caller,
         }
     }
 
@@ -219,8 +226,8 @@ impl Home {
         shared: Arc<SipShared>,
     ) -> Self {
         let (table, holds, told) = (RefCell::default(), Arc::default(), RefCell::default());
-        let drains = Cell::new(false);
-        Self { worker, node, metrics, shared, table, holds, drains, told }
+        let (drains, warned) = (Cell::new(false), Cell::new(None));
+        Self { worker, node, metrics, shared, table, holds, drains, warned, told }
     }
 
     /// Sends bytes; `sent` counts them when they have left.
@@ -271,11 +278,17 @@ impl Home {
         );
     }
 
-    /// A branch has failed once more, in another way (contract 2.6).
-    pub(super) fn failed_again(&self, before: u16, message: &Message) {
-        let (status, call_id) = (message.status(), String::from_utf8_lossy(message.call_id()));
+    /// Logs that a branch had another final behind its first (contract 2.6); one line a second.
+    pub(super) fn warn_of_final(&self, reply: &Message, before: u16) {
+        let now = timers::now();
+        if self.warned.get().is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
+            return;
+        }
+        self.warned.set(Some(now));
+        let call_id = String::from_utf8_lossy(reply.call_id());
         tracing::warn!(
-            node = %self.node, status, before, ?call_id, "a second final of a branch is ignored"
+            node = %self.node, ?call_id, status = reply.status(), before,
+            "a branch has another final reply, which is ignored"
         );
     }
 

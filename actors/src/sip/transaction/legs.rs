@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use lineway_wire::sip::breadth;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
 use tokio::sync::oneshot;
 
 use super::branch::{BranchStart, Retime, SipBranch};
 use super::home::BranchEntry;
-use super::main_line::{Branch, SipTransaction};
-use super::routes::own_target;
-use crate::sip::router::sending::{CANCELLED, Going};
-use crate::sip::script::tm::{RouteKind, TimingChange};
+use super::main_line::{Branch, SipTransaction, Word};
+use super::routes::{own_target, request_uri};
+use crate::sip::router::sending::{CANCELLED, Elsewhere, Going};
+use crate::sip::script::tm::{Armed, RouteKind, TimingChange};
 use crate::sip::script::{End, Suspended};
 use crate::worker::timers;
 
@@ -46,6 +47,8 @@ pub(super) struct Relaying {
     base: Draft,
     to: Option<Bytes>,
     targets: VecDeque<Target>,
+    /// What each of the targets gets of Max-Breadth; empty without `max-breadth`.
+    shares: VecDeque<u32>,
     sent: usize,
     /// Branches whose requests have not left yet.
     pending: usize,
@@ -96,9 +99,20 @@ impl SipTransaction {
         targets: VecDeque<Target>,
         to: Option<Bytes>,
     ) -> Asked {
-        let (asks, sent, pending) = (Asks::Nobody, 0, 0);
-        self.relaying =
-            Some(Box::new(Relaying { base, to, targets, sent, pending, failure: None, asks }));
+        let shares = match self.shares(&base, targets.len()) {
+            Ok(shares) => shares,
+            Err(failure) => return Asked::Now(Err(failure)),
+        };
+        self.relaying = Some(Box::new(Relaying {
+            base,
+            to,
+            targets,
+            shares,
+            sent: 0,
+            pending: 0,
+            failure: None,
+            asks: Asks::Nobody,
+        }));
         match self.advance() {
             Some(result) => Asked::Now(result),
             None => {
@@ -111,12 +125,28 @@ impl SipTransaction {
         }
     }
 
+    /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have
+    /// theirs.
+    fn shares(&self, base: &Draft, more: usize) -> Result<VecDeque<u32>, Failure> {
+        let most = self.generation.env.settings.stateful.max_breadth;
+        if most == 0 {
+            return Ok(VecDeque::new());
+        }
+        let entries = self.entry.branches.borrow();
+        let open = entries.iter().zip(&self.branches).filter(|(entry, _)| entry.status.get() < 200);
+        let taken: u32 = open.map(|(_, branch)| branch.breadth).sum();
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let allowed = breadth::allowed(base, most).saturating_sub(taken);
+        Ok(breadth::shares(allowed, more)?.collect())
+    }
+
     /// Makes the branches that are to be made; the result of the leg once all of them have left or
     /// failed.
     fn advance(&mut self) -> Option<Result<(), Failure>> {
         let mut relaying = self.relaying.take()?;
         while let Some(target) = relaying.targets.pop_front() {
-            match self.branch(&relaying.base, target, relaying.to.clone()) {
+            let share = relaying.shares.pop_front();
+            match self.branch(&relaying.base, target, relaying.to.clone(), share) {
                 Made::Skipped => {}
                 Made::Sent => relaying.sent += 1,
                 Made::Pending => relaying.pending += 1,
@@ -137,14 +167,24 @@ impl SipTransaction {
     fn leg_is_made(&mut self, relaying: Relaying) -> Result<(), Failure> {
         self.machine.seal();
         self.leg_began |= relaying.sent > 0;
-        match relaying.sent {
-            0 => Err(relaying.failure.unwrap_or(NO_BRANCH)),
-            _ => Ok(()),
+        if relaying.sent > 0 {
+            return Ok(());
         }
+        if self.entry.cancelled.get() {
+            self.reply(CANCELLED.code, CANCELLED.reason.as_bytes(), None);
+            return Err(CANCELLED);
+        }
+        Err(relaying.failure.unwrap_or(NO_BRANCH))
     }
 
     /// Makes one branch.
-    fn branch(&mut self, base: &Draft, target: Target, to: Option<Bytes>) -> Made {
+    fn branch(
+        &mut self,
+        base: &Draft,
+        target: Target,
+        to: Option<Bytes>,
+        share: Option<u32>,
+    ) -> Made {
         if self.entry.cancelled.get() {
             return Made::Never(CANCELLED);
         }
@@ -170,13 +210,28 @@ impl SipTransaction {
             }
             draft = context.draft;
         }
+        if let Some(share) = share {
+            breadth::write(&mut draft, share);
+        }
         let Some(index) = self.machine.add() else {
             return Made::Never(CANCELLED);
         };
+        let going = Going {
+            draft,
+            explicit: to,
+            index: index.into(),
+            cancelled: Some(Rc::clone(&self.entry.cancelled)),
+            to: None,
+        };
+        self.start_branch(index, going, armed, share.unwrap_or(0))
+    }
+
+    /// Starts a branch that the machine knows already.
+    fn start_branch(&mut self, index: u16, going: Going, armed: Rc<Armed>, breadth: u32) -> Made {
         if let Some(id) = self.entry.id.get() {
             self.home.table.borrow_mut().set_branches(*id, index + 1);
         }
-        let uri = draft.uri.clone().unwrap_or_default();
+        let uri = request_uri(&going.draft);
         let options = self.generation.env.settings.stateful.options();
         let start = BranchStart {
             entry: Rc::clone(&self.entry),
@@ -189,15 +244,10 @@ impl SipTransaction {
                 options,
                 born: self.entry.began,
             },
-            going: Going {
-                draft,
-                explicit: to,
-                index: index.into(),
-                cancelled: Some(Rc::clone(&self.entry.cancelled)),
-            },
+            going,
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { armed, spoke: false });
+        self.branches.push(Branch { armed, spoke: false, last: None, breadth });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,
@@ -209,10 +259,45 @@ impl SipTransaction {
         }
     }
 
+    /// A branch found nobody, and its request has further addresses: the next one is tried by another
+    /// branch (RFC 3263 4.3). What it has said counts only where that is not to be.
+    pub(super) fn go_elsewhere(&mut self, branch: u16, elsewhere: Elsewhere, word: Word) {
+        let has_room =
+            u32::from(self.machine.next_index()) < self.generation.env.settings.max_branches;
+        let known = self.branches.get(usize::from(branch));
+        let known = known.map(|known| (Rc::clone(&known.armed), known.breadth));
+        let Some((armed, breadth)) = known.filter(|_| has_room && !self.entry.cancelled.get())
+        else {
+            return self.word(branch, word);
+        };
+        let Some(index) = self.machine.add() else {
+            return self.word(branch, word);
+        };
+        let going = elsewhere.going(index.into(), Rc::clone(&self.entry.cancelled));
+        match self.start_branch(index, going, armed, breadth) {
+            Made::Sent => self.machine.hear(branch, Says::Unsent, timers::now()),
+            Made::Pending => self.rare().elsewhere.push((index, branch, word)),
+            Made::Failed(_) | Made::Never(_) | Made::Skipped => self.word(branch, word),
+        }
+        if self.relaying.is_none() {
+            self.machine.seal();
+        }
+    }
+
     /// A branch whose request took time to send says what came of it.
     pub(super) fn sent(&mut self, branch: u16, result: Result<(), Failure>) {
+        let now = timers::now();
         if result.is_err() {
-            self.machine.hear(branch, Says::Unsent, timers::now());
+            self.machine.hear(branch, Says::Unsent, now);
+        }
+        if let Some(rare) = &mut self.rare
+            && let Some(at) = rare.elsewhere.iter().position(|(index, ..)| *index == branch)
+        {
+            let (_, earlier, word) = rare.elsewhere.swap_remove(at);
+            return match result {
+                Ok(()) => self.machine.hear(earlier, Says::Unsent, now),
+                Err(_) => self.word(earlier, word),
+            };
         }
         let Some(relaying) = &mut self.relaying else { return };
         relaying.pending -= 1;

@@ -27,6 +27,7 @@ use super::legs::{Asked, RelayWay, Relaying};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
 use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
+use crate::sip::router::sending::Elsewhere;
 use crate::sip::script::kemi::Vars;
 use crate::sip::script::tm::{Armed, TimingChange};
 use crate::sip::shared::Living;
@@ -134,6 +135,8 @@ pub(super) enum Word {
         /// It had a provisional.
         spoke: bool,
     },
+    /// The same as the last word, but that it can be tried elsewhere.
+    Elsewhere(Box<Elsewhere>, Box<Word>),
     /// It was given up before it spoke.
     Gone,
     /// Its actor panicked.
@@ -151,6 +154,8 @@ pub(super) struct Rare {
     pub(super) held: Vec<Hold>,
     /// Header lines for CANCELs, from the caller's.
     reasons: Vec<Bytes>,
+    /// Branches that go elsewhere, with the earlier ones and what those have said.
+    pub(super) elsewhere: Vec<(u16, u16, Word)>,
 }
 
 /// The request of a transaction.
@@ -195,6 +200,10 @@ pub(super) struct Branch {
     /// The routes that were armed when it was made.
     pub(super) armed: Rc<Armed>,
     pub(super) spoke: bool,
+    /// Its final of 300 and above.
+    pub(super) last: Option<Rc<Draft>>,
+    /// What it got of Max-Breadth; 0 without `max-breadth`.
+    pub(super) breadth: u32,
 }
 
 /// A request that is handled with state.
@@ -202,7 +211,7 @@ pub struct SipTransaction {
     pub(super) home: Rc<Home>,
     pub(super) entry: Rc<Entry>,
     pub(super) generation: Rc<Generation>,
-    pub(super) machine: Transaction<Box<Draft>>,
+    pub(super) machine: Transaction<Rc<Draft>>,
     pub(super) request: Request,
     /// What few transactions have.
     pub(super) rare: Option<Box<Rare>>,
@@ -240,6 +249,7 @@ impl SipTransaction {
             kind,
             overtaken,
             draft.message.bytes().clone(),
+            received.source,
         ));
         home.worker.enter_transaction(&entry);
         let id = home.table.borrow_mut().insert(&draft, Rc::clone(&entry));
@@ -466,7 +476,7 @@ impl SipTransaction {
     }
 
     /// The challenges of all branches in one reply (R76, R77).
-    fn challenge(&mut self, code: u16, replies: &[Box<Draft>]) {
+    fn challenge(&mut self, code: u16, replies: &[Rc<Draft>]) {
         let mut lines = self.rare.as_ref().map_or_else(Vec::new, |rare| rare.lines.clone());
         for draft in replies {
             let message = &draft.message;
@@ -505,9 +515,21 @@ impl SipTransaction {
 
     /// A branch says something.
     fn says(&mut self, BranchSays { branch, word, hold }: BranchSays, ctx: &mut Context<Self>) {
+        self.word(branch, word);
+        self.act(ctx);
+        if self.relaying.is_some()
+            && let Some(hold) = hold
+        {
+            self.rare().held.push(hold);
+        }
+    }
+
+    /// Hears what a branch says.
+    pub(super) fn word(&mut self, branch: u16, word: Word) {
         let now = timers::now();
         match word {
             Word::Sent(result) => self.sent(branch, result),
+            Word::Elsewhere(elsewhere, word) => self.go_elsewhere(branch, *elsewhere, *word),
             Word::Reply(pass, draft) => self.heard(branch, pass, draft),
             Word::Timeout { spoke } => {
                 self.branch_failed(branch, 408, true);
@@ -515,12 +537,6 @@ impl SipTransaction {
             }
             Word::Gone => self.machine.hear(branch, Says::Gone, now),
             Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
-        }
-        self.act(ctx);
-        if self.relaying.is_some()
-            && let Some(hold) = hold
-        {
-            self.rare().held.push(hold);
         }
     }
 

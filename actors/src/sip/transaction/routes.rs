@@ -7,7 +7,7 @@ use std::rc::Rc;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::own::Received;
-use lineway_wire::sip::transaction::{Pass, Says};
+use lineway_wire::sip::transaction::{Kind, Pass, Says};
 
 use super::legs::Asked;
 use super::main_line::SipTransaction;
@@ -32,6 +32,9 @@ impl SipTransaction {
         context.tm.armed = (*self.armed).clone();
         context.tm.cancelled = self.entry.cancelled.get();
         context.answered = self.machine.status() >= 200;
+        let timing = self.machine.timing();
+        let life = if self.entry.kind == Kind::Invite { timing.max_inv } else { timing.max_noninv };
+        context.tm.expired = context.now.saturating_duration_since(self.entry.began) >= life;
         context
     }
 
@@ -83,15 +86,16 @@ impl SipTransaction {
     pub(super) fn heard(&mut self, branch: u16, pass: Pass, draft: Box<Draft>) {
         let code = draft.message.status();
         let Some(known) = self.branches.get_mut(usize::from(branch)) else { return };
-        known.spoke = true;
+        known.spoke |= pass == Pass::Provisional;
         let route = known.armed.reply.clone();
         self.note_status(branch, code);
         let mut draft = draft;
         if let Some(route) = route {
             let came: (Message, Received) = (draft.message.clone(), draft.received);
-            let mut context = self.context(*draft, RouteKind::BranchReply);
+            let mut context = self.context((*draft).clone(), RouteKind::BranchReply);
             context.tm.branch = Some(branch);
             context.tm.reply_code = code;
+            context.tm.other = Some(Rc::new(self.request.draft()));
             let (context, end) = self.run(&route, context);
             if let Some(which) = context.tm.cancel_branches {
                 self.cancel_branches(branch, which);
@@ -101,17 +105,21 @@ impl SipTransaction {
                     known.armed = Rc::new(context.tm.armed.clone());
                 }
             }
-            draft = match end {
+            *draft = match end {
                 // A final is never dropped: its transaction would be stranded.
                 End::Dropped if pass == Pass::Provisional => return,
-                End::Failed(_) => Box::new(Draft::new(came.0, came.1)),
-                End::Normal | End::Dropped => Box::new(context.draft),
+                End::Failed(_) => Draft::new(came.0, came.1),
+                End::Normal | End::Dropped => context.draft,
             };
         }
+        let draft: Rc<Draft> = draft.into();
         let says = match pass {
             Pass::Provisional => Says::Provisional(code, draft),
             Pass::Success => Says::Success(code, draft),
             Pass::Failure => {
+                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                    known.last = Some(Rc::clone(&draft));
+                }
                 self.branch_failed(branch, code, false);
                 Says::Failure(code, draft)
             }
@@ -154,6 +162,10 @@ impl SipTransaction {
         context.tm.branch = Some(branch);
         context.tm.reply_code = code;
         context.tm.branch_timed_out = timed_out;
+        if let Some(known) = self.branches.get(usize::from(branch)) {
+            context.tm.branch_replied = known.spoke;
+            context.tm.other.clone_from(&known.last);
+        }
         self.run(&route, context);
     }
 
@@ -177,7 +189,9 @@ impl SipTransaction {
         let finals: smallvec::SmallVec<[BranchFinal; 2]> = finals.collect();
         let own = finals.iter().find(|of| of.branch == branch).copied();
         let winner = own.unwrap_or(BranchFinal { branch, code, timed_out: false });
-        let spoke = self.branches.get(usize::from(branch)).is_some_and(|winner| winner.spoke);
+        let winning = self.branches.get(usize::from(branch));
+        let spoke = winning.is_some_and(|winner| winner.spoke);
+        let last = winning.and_then(|winner| winner.last.clone());
         let request = self.request.draft();
         let used = (request_uri(&request), request.dst_uri.clone());
         let mut context = self.context(request, RouteKind::Failure);
@@ -188,6 +202,7 @@ impl SipTransaction {
         context.tm.branch_timed_out = winner.timed_out;
         context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
         context.tm.used = Some(used);
+        context.tm.other = last;
         if let Some(rare) = &mut self.rare {
             context.tm.groups = std::mem::take(&mut rare.groups);
         }

@@ -101,6 +101,16 @@ pub enum Do<R> {
     Over,
 }
 
+impl<R> Do<R> {
+    const fn is_final(&self) -> bool {
+        match self {
+            Self::Relay { code, .. } => *code >= 200,
+            Self::Local { .. } | Self::Challenge { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// One request with all of its branches.
 ///
 /// Branches come in legs: those that are added up to [`Transaction::seal`] run side by side; a
@@ -122,6 +132,8 @@ pub struct Transaction<R> {
     cancelled: bool,
     /// What goes up is settled.
     decided: bool,
+    /// The owner was told to send a final, and has not.
+    owed: bool,
     /// Its ACK ends here.
     acked_here: bool,
     /// The status that went up last; 0 for none.
@@ -160,6 +172,7 @@ impl<R> Transaction<R> {
             reliable,
             cancelled: false,
             decided: false,
+            owed: false,
             acked_here: false,
             status: 0,
             options,
@@ -379,10 +392,12 @@ impl<R> Transaction<R> {
         open
     }
 
-    /// Whether a reply of this status may still go up: one final, but any 2xx to an INVITE (R147, R148).
+    /// Whether a reply of this status may still go up: one final, but any 2xx to an INVITE (R147,
+    /// R148). What the owner is told to send may.
     pub fn may_reply(&self, code: u16) -> bool {
         let is_success = self.kind == Kind::Invite && matches!(code, 200..=299);
-        !matches!(self.phase, Phase::Over) && (!self.decided || is_success)
+        let is_owed = self.owed && code >= 200;
+        !matches!(self.phase, Phase::Over) && (!self.decided || is_success || is_owed)
     }
 
     /// A reply has left towards the caller: these bytes. `local`: it was made here. A final that the script
@@ -402,6 +417,7 @@ impl<R> Transaction<R> {
             return;
         }
         self.abandon(now);
+        self.owed = false;
         if !is_copy {
             self.phase = self.confirm(code, local, now);
         }
@@ -462,6 +478,7 @@ impl<R> Transaction<R> {
             return;
         }
         self.decided = true;
+        self.owed = self.todo.iter().any(Do::is_final);
         self.phase = Phase::Waiting { until: now + self.timing.open().wt };
         self.todo.retain(|todo| !matches!(todo, Do::Failed { .. }));
         self.todo.push_back(Do::Settle);

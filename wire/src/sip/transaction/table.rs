@@ -18,6 +18,13 @@ pub struct TransactionId {
     pub(super) generation: u32,
 }
 
+impl TransactionId {
+    /// It as a number, unique in its table and never used twice within a while.
+    pub const fn number(self) -> u64 {
+        (self.generation as u64) << 32 | self.place as u64
+    }
+}
+
 /// How an INVITE ended, for its ACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -195,3 +195,54 @@ async fn sip_r102_a_target_that_can_not_be_reached_is_478_and_comes_once() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn rfc3263_a_503_leads_to_the_next_address_by_another_branch() {
+    run(async {
+        let site = Site::with(FORK, |settings| settings.dns_failover = true);
+        let (alice, a) = (site.phone().await, site.phone().await);
+        let port = a.at().port();
+        let b = site.phone_at(([127, 0, 0, 2], port).into()).await;
+        site.names.set("two.example", &["127.0.0.1".parse().unwrap(), b.at().ip()]);
+        let invite = alice.request("INVITE", "sip:bob@127.0.0.1", "c1", 1).replace(
+            "Content-Length",
+            &format!("X-To: sip:x@two.example:{port}\r\nContent-Length"),
+        );
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        // The call decides which of two equal addresses goes first.
+        let (first, second, invited) = tokio::select! {
+            invited = a.receive() => (&a, &b, invited),
+            invited = b.receive() => (&b, &a, invited),
+        };
+        first.send(&reply(&invited, "503 Service Unavailable")).await;
+        first.expect("ACK ").await;
+        let again = second.expect("INVITE ").await;
+        assert_ne!(invited, again, "another branch");
+        second.send(&reply(&again, "486 Busy Here")).await;
+        second.expect("ACK ").await;
+        // The 503 is no part of the choice, and nobody else is there.
+        let answer = alice.expect("SIP/2.0 486 Busy Here").await;
+        alice.send(&ack(&invite, &answer)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        (alice.assert_silent(), a.assert_silent(), b.assert_silent());
+        assert_eq!(alive(&site), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rfc5393_breadth_is_split_over_the_branches_and_a_fork_beyond_it_is_440() {
+    run(async {
+        let site = Site::with(FORK, |settings| settings.stateful.max_breadth = 60);
+        let (alice, a, b) = (site.phone().await, site.phone().await, site.phone().await);
+        alice.send(&alice.invite("c1", &[&a, &b], "Max-Breadth: 5\r\n")).await;
+        alice.expect("SIP/2.0 100").await;
+        assert!(a.expect("INVITE ").await.contains("\r\nMax-Breadth: 3\r\n"));
+        assert!(b.expect("INVITE ").await.contains("\r\nMax-Breadth: 2\r\n"));
+        alice.send(&alice.invite("c2", &[&a, &b], "Max-Breadth: 1\r\n")).await;
+        alice.expect("SIP/2.0 100").await;
+        alice.expect("SIP/2.0 440 Max-Breadth Exceeded").await;
+    })
+    .await;
+}

@@ -30,6 +30,9 @@ const EVENT: &str = "tm:branch-failure:";
 /// What `t_newtran` gives where there is a transaction already.
 const THERE_ALREADY: i64 = -10;
 
+/// A time that a script gives: `None` for 0, which leaves one as it is; an error for what is none.
+type Time = Result<Option<Duration>, ()>;
+
 /// A function that asks which route runs.
 macro_rules! is_route {
     ($name:literal, $($kind:ident)|+) => {
@@ -237,16 +240,14 @@ fn arm(route: &mut Option<Arc<str>>, args: &Args<'_>, prefix: &str) -> Answer<'s
     Ok(Given::Int(1))
 }
 
-/// A time in milliseconds: `None` for 0, which leaves one as it is; an error for what is none.
-fn time(millis: i64) -> Result<Option<Duration>, ()> {
+/// A time in milliseconds.
+fn time(millis: i64) -> Time {
     let time = u64::try_from(millis).map(Duration::from_millis).map_err(|_| ())?;
     if time > LONGEST { Err(()) } else { Ok(Some(time).filter(|time| !time.is_zero())) }
 }
 
 /// Sets times, all or, if one is none, nothing.
-fn set<const N: usize>(
-    times: [(&mut Option<Duration>, Result<Option<Duration>, ()>); N],
-) -> Given<'static> {
+fn set<const N: usize>(times: [(&mut Option<Duration>, Time); N]) -> Given<'static> {
     if times.iter().any(|(_, time)| time.is_err()) {
         return Given::Int(-1);
     }

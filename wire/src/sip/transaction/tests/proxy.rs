@@ -397,6 +397,7 @@ impl Call {
     ) {
         let before = self.tm.status();
         assert!(before < 200 || (200..300).contains(&code), "{code} behind {before}");
+        assert!(self.tm.may_reply(code), "{code} behind {before}");
         self.events.push(Event::Up(code, local));
         let tag = kit::parse(bytes.clone()).to().tag().map(Box::from).unwrap_or_default();
         net.send(End::Caller, bytes.clone());

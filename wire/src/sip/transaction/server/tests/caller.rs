@@ -242,6 +242,19 @@ fn cancel_without_branches_is_answered_here() {
 }
 
 #[test]
+fn one_final_though_the_script_replies_before_the_owner_has_sent_what_it_is_told() {
+    let now = Instant::now();
+    let mut tm = Transaction::<u8>::new(TransactionStart { cancelled: true, ..INVITE }, now);
+    assert!(!tm.may_reply(100) && tm.may_reply(404));
+    tm.replied(404, "404".into(), true, now);
+    assert!(!tm.may_reply(487) && !tm.may_reply(404) && tm.may_reply(200));
+
+    let mut tm = Transaction::<u8>::new(INVITE, now);
+    tm.release(now);
+    assert!(!tm.may_reply(404), "nothing is owed");
+}
+
+#[test]
 fn cancel_without_effect_on_what_is_no_invite() {
     let mut call = Call::of(OTHER, 1);
     assert!(!call.cancel());
