@@ -286,7 +286,9 @@ impl SipTransaction {
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
-        match context.tm.owed.filter(|_| !self.entry.cancelled.get()) {
+        // What is kept of earlier legs goes up before an error of this one.
+        let keeps = matches!(context.tm.drop_replies, Some('n' | 'l'));
+        match context.tm.owed.filter(|_| !keeps && !self.entry.cancelled.get()) {
             Some(failure) => self.reply_failure(failure),
             None => self.machine.decline(timers::now()),
         }
