@@ -20,6 +20,7 @@ use super::calls::hash;
 use crate::metrics::SipRouterMetrics;
 use crate::settings::SipRouterSettings;
 use crate::sip::back::{SendError, Way};
+use crate::sip::transaction::Entry;
 use crate::sip::transport::{Sent, Transports};
 use crate::worker::Worker;
 
@@ -61,10 +62,9 @@ pub(in crate::sip) struct Elsewhere {
 
 impl Elsewhere {
     /// The same request to the next address, as another branch.
-    pub(in crate::sip) fn going(self, index: u32, cancelled: Rc<Cell<bool>>) -> Going {
+    pub(in crate::sip) fn going(self, index: u32, of: Rc<Entry>) -> Going {
         let Self { draft, explicit, to, locate } = self;
-        let cancelled = Some(cancelled);
-        Going { draft, explicit, index, cancelled, to: Some((to, locate)) }
+        Going { draft, explicit, index, of: Some(of), to: Some((to, locate)) }
     }
 }
 
@@ -77,8 +77,8 @@ pub(in crate::sip) struct Going {
     pub(in crate::sip) explicit: Option<Bytes>,
     /// The index of its branch.
     pub(in crate::sip) index: u32,
-    /// Set when the caller does not want it any more: what was not sent is not.
-    pub(in crate::sip) cancelled: Option<Rc<Cell<bool>>>,
+    /// Its transaction: once the caller does not want it any more, what was not sent is not.
+    pub(in crate::sip) of: Option<Rc<Entry>>,
     /// The addresses that are left, where they are known.
     pub(in crate::sip) to: Option<(VecDeque<Destination>, Option<Locate>)>,
 }
@@ -86,11 +86,11 @@ pub(in crate::sip) struct Going {
 impl Going {
     /// A request that goes on without state.
     pub(in crate::sip) const fn stateless(draft: Draft, explicit: Option<Bytes>) -> Self {
-        Self { draft, explicit, index: 0, cancelled: None, to: None }
+        Self { draft, explicit, index: 0, of: None, to: None }
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancelled.as_ref().is_some_and(|cancelled| cancelled.get())
+        self.of.as_ref().is_some_and(|of| of.cancelled.get())
     }
 }
 

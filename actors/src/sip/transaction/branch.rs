@@ -21,7 +21,6 @@ use super::messages::{
     BranchSays, CancelBranch, EndBranch, Overdue, Replied, Retime, Settle, Word,
 };
 use super::request::ANY_SIZE;
-use crate::line::OWN_LIMIT;
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
 use crate::sip::router::sending::{Going, Left, Outcome};
 use crate::spawn;
@@ -294,13 +293,9 @@ impl SipBranch {
         self.entry.set_deadline(self.index, deadline, &self.entry.home.worker.reporter);
     }
 
-    /// Sets the timer to what comes next: a retransmission, or the deadline should the supervisor
-    /// not say that it is over.
+    /// Sets the timer to the next retransmission.
     fn set_timer(&mut self, waker: &Waker) {
-        let next = self.state.client().and_then(|client| {
-            let own = client.deadline().map(|deadline| deadline + OWN_LIMIT);
-            client.wake().into_iter().chain(own).min()
-        });
+        let next = self.state.client().and_then(Client::wake);
         let set = self.timer.as_ref().map(|(at, _)| *at);
         if set == next {
             return;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Waker};
@@ -12,11 +13,11 @@ use actix::Addr;
 use bytes::Bytes;
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{Kind, Table, TransactionId};
-use smallvec::SmallVec;
 
 use super::branch::SipBranch;
 use super::main_line::SipTransaction;
 use super::messages::{Finish, Overdue};
+use crate::line::OWN_LIMIT;
 use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
 use crate::registry::LineId;
@@ -72,11 +73,11 @@ pub(crate) struct Entry {
     /// Its actor.
     pub(in crate::sip) main: OnceCell<Addr<SipTransaction>>,
     /// Its branches, by index.
-    pub(in crate::sip) branches: RefCell<SmallVec<[BranchEntry; 1]>>,
+    pub(in crate::sip) branches: RefCell<Vec<BranchEntry>>,
     /// INVITE or not.
     pub(in crate::sip) kind: Kind,
     /// The caller has cancelled it.
-    pub(in crate::sip) cancelled: Rc<Cell<bool>>,
+    pub(in crate::sip) cancelled: Cell<bool>,
     /// A branch of it waits for its final reply, or it has no branch yet and no final.
     pub(in crate::sip) open: Cell<bool>,
     /// What went up last; 0 for nothing.
@@ -97,8 +98,8 @@ pub(in crate::sip) struct BranchEntry {
     pub(in crate::sip) uri: Box<[u8]>,
     /// What it said last; 0 for nothing.
     pub(in crate::sip) status: Cell<u16>,
-    /// When it waits no longer for its final reply.
-    deadline: Cell<Option<Instant>>,
+    /// When it waits no longer for its final reply: milliseconds behind the transaction's begin.
+    deadline: Cell<Option<NonZeroU32>>,
 }
 
 impl BranchEntry {
@@ -127,7 +128,7 @@ impl Entry {
             main: OnceCell::new(),
             branches: RefCell::default(),
             kind,
-            cancelled: Rc::new(Cell::new(cancelled)),
+            cancelled: Cell::new(cancelled),
             open: Cell::new(true),
             status: Cell::new(0),
             began: timers::now(),
@@ -141,11 +142,12 @@ impl Entry {
     pub(super) fn set_deadline(&self, branch: u16, deadline: Option<Instant>, reporter: &Reporter) {
         let branches = self.branches.borrow();
         let Some(branch) = branches.get(usize::from(branch)) else { return };
+        let deadline = deadline.map(|deadline| self.mark(deadline));
         if branch.deadline.replace(deadline) == deadline {
             return;
         }
         drop(branches);
-        match (deadline, self.watched.get()) {
+        match (deadline.map(|mark| self.time(mark)), self.watched.get()) {
             (Some(deadline), watched) if watched.is_none_or(|watched| deadline < watched) => {
                 self.watch(deadline, reporter);
             }
@@ -157,7 +159,25 @@ impl Entry {
     /// The earliest deadline of a branch.
     fn next_deadline(&self) -> Option<Instant> {
         let branches = self.branches.borrow();
-        branches.iter().filter_map(|branch| branch.deadline.get()).min()
+        let first = branches.iter().filter_map(|branch| branch.deadline.get()).min()?;
+        Some(self.time(first))
+    }
+
+    /// A time in whole milliseconds behind the begin, not before it.
+    fn mark(&self, at: Instant) -> NonZeroU32 {
+        let behind = at.saturating_duration_since(self.began);
+        let millis = u32::try_from(behind.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        NonZeroU32::new(millis).unwrap_or(NonZeroU32::MIN)
+    }
+
+    fn time(&self, mark: NonZeroU32) -> Instant {
+        self.began + Duration::from_millis(mark.get().into())
+    }
+
+    /// When the transaction looks by itself whether a deadline is over, should the supervisor not
+    /// say so.
+    pub(super) fn own_limit(&self) -> Option<Instant> {
+        self.next_deadline().map(|deadline| deadline + OWN_LIMIT)
     }
 
     fn watch(&self, deadline: Instant, reporter: &Reporter) {
@@ -176,15 +196,20 @@ impl Entry {
         }
     }
 
-    /// The supervisor says that a deadline is over: the branches hear of it whose it is.
+    /// The supervisor says that a deadline is over.
     pub(crate) fn expired(&self, expired: Expired, reporter: &Reporter, now: Instant) {
         if expired.generation != self.generation.get() {
             return;
         }
+        self.deadline_is_over(reporter, now);
+    }
+
+    /// A deadline is over: the branches hear of it whose it is.
+    pub(super) fn deadline_is_over(&self, reporter: &Reporter, now: Instant) {
         self.watched.set(None);
         let branches = self.branches.borrow();
         for branch in branches.iter() {
-            if branch.deadline.get().is_some_and(|deadline| deadline <= now) {
+            if branch.deadline.get().is_some_and(|mark| self.time(mark) <= now) {
                 branch.deadline.set(None);
                 if let Some(address) = &branch.address {
                     address.do_send(Overdue);

@@ -219,7 +219,7 @@ impl SipTransaction {
             draft,
             explicit: to,
             index: index.into(),
-            cancelled: Some(Rc::clone(&self.entry.cancelled)),
+            of: Some(Rc::clone(&self.entry)),
             to: None,
         };
         self.start_branch(index, going, armed, share.unwrap_or(0))
@@ -228,7 +228,7 @@ impl SipTransaction {
     /// Starts a branch that the machine knows already.
     fn start_branch(&mut self, index: u16, going: Going, armed: Rc<Armed>, breadth: u32) -> Made {
         if let Some(id) = self.entry.id.get() {
-            self.home.table.borrow_mut().set_branches(*id, index + 1);
+            self.entry.home.table.borrow_mut().set_branches(*id, index + 1);
         }
         let uri = request_uri(&going.draft);
         let options = self.generation.env.settings.stateful.options();
@@ -272,7 +272,7 @@ impl SipTransaction {
         let Some(index) = self.machine.add() else {
             return self.word(branch, word);
         };
-        let going = elsewhere.going(index.into(), Rc::clone(&self.entry.cancelled));
+        let going = elsewhere.going(index.into(), Rc::clone(&self.entry));
         match self.start_branch(index, going, armed, breadth) {
             Made::Sent => self.machine.hear(branch, Says::Unsent, timers::now()),
             Made::Pending => self.rare().elsewhere.push((index, branch, word)),

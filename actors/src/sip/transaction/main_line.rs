@@ -92,7 +92,6 @@ pub(super) struct Branch {
 
 /// A request that is handled with state.
 pub struct SipTransaction {
-    pub(super) home: Rc<Home>,
     pub(super) entry: Rc<Entry>,
     pub(super) generation: Rc<Generation>,
     pub(super) machine: Transaction<Rc<Draft>>,
@@ -101,7 +100,6 @@ pub struct SipTransaction {
     pub(super) rare: Option<Box<Rare>>,
     /// The way back to the caller.
     way: Way,
-    tag: Tag,
     pub(super) armed: Rc<Armed>,
     pub(super) branches: SmallVec<[Branch; 1]>,
     pub(super) relaying: Option<Box<Relaying>>,
@@ -149,7 +147,6 @@ impl SipTransaction {
             cancelled: overtaken,
         };
         let way = Way::back(Back::of(&draft), &draft);
-        let tag = Tag::new(&generation.env.own, &draft.message);
         let actors = home.worker.board.metrics.actors().clone();
         let living = home.shared.live();
         home.metrics.transactions.opened(draft.message.method(), kind);
@@ -158,14 +155,12 @@ impl SipTransaction {
         let build = |ctx: &mut Context<Self>| {
             let _ = entry.main.set(ctx.address());
             let mut transaction = Self {
-                home,
                 entry: Rc::clone(&entry),
                 generation,
                 machine: Transaction::new(start, now),
                 rare: None,
                 request: Request::Whole(Box::new(draft)),
                 way,
-                tag,
                 armed: Rc::new(armed),
                 branches: SmallVec::new(),
                 relaying: None,
@@ -251,18 +246,20 @@ impl SipTransaction {
         let mut out = Vec::with_capacity(512);
         let own = self.rare.as_ref().map_or(&[][..], |rare| &rare.lines);
         let lines = lines.unwrap_or(own);
-        match &self.request {
-            Request::Whole(draft) => {
-                reply_headers(draft, code, reason, &self.tag, lines, &mut out);
-            }
+        let again;
+        let draft = match &self.request {
+            Request::Whole(draft) => draft,
             Request::Parked(_) | Request::Bare(_) => {
-                reply_headers(&self.request.draft(), code, reason, &self.tag, lines, &mut out);
+                again = self.request.draft();
+                &again
             }
-        }
+        };
+        let tag = Tag::new(&self.generation.env.own, &draft.message);
+        reply_headers(draft, code, reason, &tag, lines, &mut out);
         let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
-        self.home.metrics.reply_sent(code);
-        self.replied(code, bytes, true);
+        self.entry.home.metrics.reply_sent(code);
+        self.replied(code, bytes, Some(&tag));
     }
 
     /// The answer to what failed (contract 2.14).
@@ -282,45 +279,46 @@ impl SipTransaction {
         reply::write(draft, own, socket, &mut out);
         let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
-        self.home.metrics.reply_forwarded(code);
-        self.replied(code, bytes, false);
+        self.entry.home.metrics.reply_forwarded(code);
+        self.replied(code, bytes, None);
     }
 
-    fn replied(&mut self, code: u16, bytes: Bytes, local: bool) {
+    /// A reply has left; with its tag, if it was made here.
+    fn replied(&mut self, code: u16, bytes: Bytes, tag: Option<&Tag>) {
         let now = timers::now();
-        self.machine.replied(code, bytes, local, now);
+        self.machine.replied(code, bytes, tag.is_some(), now);
         self.entry.status.set(self.machine.status());
         if code >= 200 {
             if code < 300 && self.entry.kind == Kind::Invite && self.end.is_none() {
                 let after = now.saturating_duration_since(self.entry.began);
-                self.home.metrics.transactions.set_up(after);
+                self.entry.home.metrics.transactions.set_up(after);
             }
             self.end.get_or_insert(match code {
                 _ if self.machine.is_cancelled() => SipClosed::Cancelled,
-                _ if local => SipClosed::Local,
+                _ if tag.is_some() => SipClosed::Local,
                 ..300 => SipClosed::Answered,
                 _ => SipClosed::Failed,
             });
         }
-        let ended = match code {
-            300.. => Ended::Failure,
-            200.. if local => Ended::Success(self.tag.0.into()),
+        let ended = match (code, tag) {
+            (300.., _) => Ended::Failure,
+            (200.., Some(tag)) => Ended::Success(tag.0.into()),
             _ => return,
         };
         if self.entry.kind == Kind::Invite
             && let Some(id) = self.entry.id.get()
         {
-            self.home.table.borrow_mut().set_ended(*id, ended);
+            self.entry.home.table.borrow_mut().set_ended(*id, ended);
         }
     }
 
     fn send_up(&self, bytes: Bytes) {
-        self.home.send(&self.generation.sending.transports, &self.way, bytes, |_| {});
+        self.entry.home.send(&self.generation.sending.transports, &self.way, bytes, |_| {});
     }
 
     /// The script does not want a branch any more (`t_cancel_branches`).
     pub(super) fn cancel_by_script(&self, branch: u16) {
-        self.home.metrics.transactions.branch_cancelled(SipCancel::Script);
+        self.entry.home.metrics.transactions.branch_cancelled(SipCancel::Script);
         self.tell(branch, CancelBranch { reasons: Vec::new() });
     }
 
@@ -373,7 +371,7 @@ impl SipTransaction {
     }
 
     fn cancel_branch(&self, branch: u16, why: CancelWhy) {
-        self.home.metrics.transactions.branch_cancelled(why.into());
+        self.entry.home.metrics.transactions.branch_cancelled(why.into());
         let reasons = match why {
             CancelWhy::Answered => vec![Bytes::from_static(COMPLETED_ELSEWHERE)],
             CancelWhy::Refused => Vec::new(),
@@ -423,11 +421,11 @@ impl SipTransaction {
 
     /// Sets the timer to what comes next.
     fn set_timer(&mut self, waker: &Waker) {
-        let next = self.machine.wake();
+        let next = self.machine.wake().into_iter().chain(self.entry.own_limit()).min();
         if self.timer.as_ref().map(|(at, _)| *at) == next {
             return;
         }
-        let timers = &self.home.worker.timers;
+        let timers = &self.entry.home.worker.timers;
         if let Some((_, key)) = self.timer.take() {
             timers.cancel(key);
         }
@@ -438,16 +436,16 @@ impl SipTransaction {
 impl Drop for SipTransaction {
     fn drop(&mut self) {
         self.tell_all(|| EndBranch);
-        self.entry.unwatch(&self.home.worker.reporter);
-        self.home.worker.transaction_gone(&self.entry);
+        self.entry.unwatch(&self.entry.home.worker.reporter);
+        self.entry.home.worker.transaction_gone(&self.entry);
         if let Some((_, key)) = self.timer.take() {
-            self.home.worker.timers.cancel(key);
+            self.entry.home.worker.timers.cancel(key);
         }
         if let Some(id) = self.entry.id.get() {
-            self.home.table.borrow_mut().remove(*id);
+            self.entry.home.table.borrow_mut().remove(*id);
         }
         let end = self.end.unwrap_or(SipClosed::Released);
-        self.home.metrics.transactions.closed(self.entry.kind, end, self.branches.len());
+        self.entry.home.metrics.transactions.closed(self.entry.kind, end, self.branches.len());
     }
 }
 
@@ -480,9 +478,13 @@ impl ActorFuture<SipTransaction> for Turn {
         let now = timers::now();
         if transaction.timer.as_ref().is_some_and(|(at, _)| *at <= now) {
             transaction.timer = None;
+            if transaction.entry.own_limit().is_some_and(|limit| limit <= now) {
+                let reporter = &transaction.entry.home.worker.reporter;
+                transaction.entry.deadline_is_over(reporter, now);
+            }
             while let Some(bytes) = transaction.machine.due(now) {
                 transaction.send_up(bytes);
-                transaction.home.metrics.transactions.sent_again(SipAgain::Reply);
+                transaction.entry.home.metrics.transactions.sent_again(SipAgain::Reply);
             }
             transaction.act(ctx);
         }
@@ -521,7 +523,7 @@ impl Handler<Again> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, _: Again, _: &mut Self::Context) {
-        self.home.metrics.transactions.copy();
+        self.entry.home.metrics.transactions.copy();
         if let Some(bytes) = self.machine.again() {
             self.send_up(bytes);
         }
@@ -533,7 +535,7 @@ impl Handler<Acked> for SipTransaction {
 
     fn handle(&mut self, _: Acked, ctx: &mut Self::Context) {
         self.machine.ack(timers::now());
-        self.home.metrics.transactions.ack(SipAck::Absorbed);
+        self.entry.home.metrics.transactions.ack(SipAck::Absorbed);
         self.act(ctx);
     }
 }

@@ -62,11 +62,11 @@ impl SipTransaction {
     /// What an invocation has decided, but for what its kind of route is about.
     fn over(&mut self, context: &mut Invocation, end: &End) {
         self.effects(context);
-        self.home.metrics.script.ran(context.tm.route.into(), context.ran);
+        self.entry.home.metrics.script.ran(context.tm.route.into(), context.ran);
         self.keep_vars(context.vars.kept());
         self.retime(context.tm.timing);
         if let End::Failed(error) = end {
-            self.home.failed(error, &context.draft.message);
+            self.entry.home.failed(error, &context.draft.message);
         }
     }
 
@@ -75,7 +75,7 @@ impl SipTransaction {
             match effect {
                 Effect::Send { way, bytes, code } => {
                     let sent = move |metrics: &SipRouterMetrics| metrics.reply_sent(code);
-                    self.home.send(&self.generation.sending.transports, &way, bytes, sent);
+                    self.entry.home.send(&self.generation.sending.transports, &way, bytes, sent);
                 }
                 Effect::Reply { code, reason, lines } => self.reply(code, &reason, Some(&lines)),
             }
