@@ -58,20 +58,14 @@ impl SipShared {
         self.transactions.load(Relaxed)
     }
 
-    /// A transaction lives until what is given is dropped.
-    pub(in crate::sip) fn live(self: &Arc<Self>) -> Living {
+    /// A transaction begins to live.
+    pub(in crate::sip) fn began(&self) {
         self.transactions.fetch_add(1, Relaxed);
-        Living(Arc::clone(self))
     }
-}
 
-/// A transaction that lives.
-#[derive(Debug)]
-pub(in crate::sip) struct Living(Arc<SipShared>);
-
-impl Drop for Living {
-    fn drop(&mut self) {
-        self.0.transactions.fetch_sub(1, Relaxed);
+    /// It lives no longer.
+    pub(in crate::sip) fn ended(&self) {
+        self.transactions.fetch_sub(1, Relaxed);
     }
 }
 

@@ -40,7 +40,8 @@ pub struct SipBranch {
     index: u16,
     kind: Kind,
     state: State,
-    cancel: Cancel,
+    /// Nothing while somebody wants it.
+    cancel: Option<Box<Cancel>>,
     timer: Option<(Instant, Key)>,
     /// How it ended is counted.
     counted: bool,
@@ -71,12 +72,10 @@ impl State {
 
 /// The CANCEL of a branch.
 enum Cancel {
-    /// Nobody wants it.
-    None,
     /// It is wanted, with these header lines (R59, R65).
-    Wanted(Box<[Bytes]>),
+    Wanted(Vec<Bytes>),
     /// It has left, and leaves again as it is.
-    Sent(Box<Bytes>),
+    Sent(Bytes),
 }
 
 impl SipBranch {
@@ -84,7 +83,7 @@ impl SipBranch {
     /// unless it takes time and the branch says so later.
     pub(super) fn start(start: BranchStart) -> (Option<Addr<Self>>, Option<Result<(), Failure>>) {
         let BranchStart { entry, index, client, going } = start;
-        let (state, later) = match entry.sending.branch(going) {
+        let (state, later) = match entry.generation.sending.branch(going) {
             Outcome::Now(Err(failure)) => return (None, Some(Err(failure))),
             Outcome::Now(Ok(left)) => (begun(client, left), None),
             Outcome::Later(later) => (State::Going(Box::new(client)), Some(later)),
@@ -99,7 +98,7 @@ impl SipBranch {
                 index,
                 kind: client.kind,
                 state,
-                cancel: Cancel::None,
+                cancel: None,
                 timer: None,
                 counted: false,
                 spoke: false,
@@ -136,7 +135,7 @@ impl SipBranch {
             return ctx.stop();
         }
         // It may have been cancelled on the way.
-        if !matches!(self.cancel, Cancel::None) {
+        if self.cancel.is_some() {
             self.cancel();
         }
         self.watch();
@@ -173,23 +172,24 @@ impl SipBranch {
     }
 
     fn send(&self, left: &Left, bytes: Bytes) {
-        self.entry.home.send(&self.entry.sending.transports, &left.way, bytes, |_| {});
+        self.entry.home.send(&self.entry.generation.sending.transports, &left.way, bytes, |_| {});
     }
 
     /// Sends the CANCEL, the same bytes each time.
     fn send_cancel(&mut self) {
         let State::Sent(_, left) = &self.state else { return };
-        if !matches!(self.cancel, Cancel::Sent(_)) {
+        let bytes = if let Some(Cancel::Sent(bytes)) = self.cancel.as_deref() {
+            bytes.clone()
+        } else {
             let Some(request) = Self::request(left) else { return };
-            let reasons = match &self.cancel {
-                Cancel::Wanted(reasons) => &**reasons,
+            let reasons = match self.cancel.as_deref() {
+                Some(Cancel::Wanted(reasons)) => &reasons[..],
                 _ => &[],
             };
-            self.cancel = Cancel::Sent(Box::new(exact(&cancel(&request, reasons))));
-        }
-        if let Cancel::Sent(bytes) = &self.cancel {
-            self.send(left, Bytes::clone(bytes));
-        }
+            exact(&cancel(&request, reasons))
+        };
+        self.send(left, bytes.clone());
+        self.cancel = Some(Box::new(Cancel::Sent(bytes)));
     }
 
     fn cancel(&mut self) {
@@ -380,8 +380,8 @@ impl Handler<CancelBranch> for SipBranch {
     type Result = ();
 
     fn handle(&mut self, CancelBranch { reasons }: CancelBranch, _: &mut Self::Context) {
-        if matches!(self.cancel, Cancel::None) {
-            self.cancel = Cancel::Wanted(reasons.into());
+        if self.cancel.is_none() {
+            self.cancel = Some(Box::new(Cancel::Wanted(reasons)));
             self.cancel();
             self.watch();
         }

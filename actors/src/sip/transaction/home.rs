@@ -22,7 +22,7 @@ use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
 use crate::registry::LineId;
 use crate::sip::back::Way;
-use crate::sip::router::sending::Sending;
+use crate::sip::router::core::Generation;
 use crate::sip::script::ScriptError;
 use crate::sip::shared::SipShared;
 use crate::sip::transport::{Sent, Transports};
@@ -63,11 +63,11 @@ pub(crate) struct Entry {
     /// Its name as a line: the selection between its branches has its deadline watched under it.
     pub(crate) line: LineId,
     pub(in crate::sip) home: Rc<Home>,
-    /// The ways out of its branches.
-    pub(super) sending: Rc<Sending>,
+    /// The script that it began with, whatever comes after.
+    pub(super) generation: Rc<Generation>,
     /// What the supervisor watches: the earliest deadline of a branch.
     watched: Cell<Option<Instant>>,
-    generation: Cell<u32>,
+    watch_number: Cell<u32>,
     /// Its place in the table.
     pub(in crate::sip) id: OnceCell<TransactionId>,
     /// Its actor.
@@ -112,7 +112,7 @@ impl Entry {
     /// A transaction that begins.
     pub(super) fn new(
         home: Rc<Home>,
-        sending: Rc<Sending>,
+        generation: Rc<Generation>,
         kind: Kind,
         cancelled: bool,
         request: Bytes,
@@ -121,9 +121,9 @@ impl Entry {
         Self {
             line: home.worker.next_id(),
             home,
-            sending,
+            generation,
             watched: Cell::new(None),
-            generation: Cell::new(0),
+            watch_number: Cell::new(0),
             id: OnceCell::new(),
             main: OnceCell::new(),
             branches: RefCell::default(),
@@ -181,8 +181,8 @@ impl Entry {
     }
 
     fn watch(&self, deadline: Instant, reporter: &Reporter) {
-        let generation = self.generation.get().wrapping_add(1);
-        self.generation.set(generation);
+        let generation = self.watch_number.get().wrapping_add(1);
+        self.watch_number.set(generation);
         self.watched.set(Some(deadline));
         let (id, kind) = (self.line, DeadlineKind::FinalReply);
         reporter.report(Report::Watch(Watch { id, generation, kind, deadline }));
@@ -191,14 +191,14 @@ impl Entry {
     /// Nothing of it is to be watched any more.
     pub(super) fn unwatch(&self, reporter: &Reporter) {
         if self.watched.take().is_some() {
-            let unwatch = Unwatch { id: self.line, generation: self.generation.get() };
+            let unwatch = Unwatch { id: self.line, generation: self.watch_number.get() };
             reporter.report(Report::Unwatch(unwatch));
         }
     }
 
     /// The supervisor says that a deadline is over.
     pub(crate) fn expired(&self, expired: Expired, reporter: &Reporter, now: Instant) {
-        if expired.generation != self.generation.get() {
+        if expired.generation != self.watch_number.get() {
             return;
         }
         self.deadline_is_over(reporter, now);

@@ -127,7 +127,7 @@ impl SipTransaction {
     /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have
     /// theirs.
     fn shares(&self, base: &Draft, more: usize) -> Result<VecDeque<u32>, Failure> {
-        let most = self.generation.env.settings.stateful.max_breadth;
+        let most = self.entry.generation.env.settings.stateful.max_breadth;
         if most == 0 {
             return Ok(VecDeque::new());
         }
@@ -188,7 +188,7 @@ impl SipTransaction {
             return Made::Never(CANCELLED);
         }
         let index = self.machine.next_index();
-        let most = self.generation.env.settings.max_branches;
+        let most = self.entry.generation.env.settings.max_branches;
         if u32::from(index) >= most {
             return Made::Never(NO_ROOM);
         }
@@ -231,7 +231,7 @@ impl SipTransaction {
             self.entry.home.table.borrow_mut().set_branches(*id, index + 1);
         }
         let uri = request_uri(&going.draft);
-        let options = self.generation.env.settings.stateful.options();
+        let options = self.entry.generation.env.settings.stateful.options();
         let start = BranchStart {
             entry: Rc::clone(&self.entry),
             index,
@@ -262,7 +262,7 @@ impl SipTransaction {
     /// branch (RFC 3263 4.3). What it has said counts only where that is not to be.
     pub(super) fn go_elsewhere(&mut self, branch: u16, elsewhere: Elsewhere, word: Word) {
         let has_room =
-            u32::from(self.machine.next_index()) < self.generation.env.settings.max_branches;
+            u32::from(self.machine.next_index()) < self.entry.generation.env.settings.max_branches;
         let known = self.branches.get(usize::from(branch));
         let known = known.map(|known| (Rc::clone(&known.armed), known.breadth));
         let Some((armed, breadth)) = known.filter(|_| has_room && !self.entry.cancelled.get())

@@ -16,7 +16,6 @@ use lineway_wire::sip::transaction::{
     CancelWhy, Do, Ended, Kind, Says, TRYING, Tag, Transaction, TransactionStart, reply_headers,
 };
 use lineway_wire::wheel::Key;
-use smallvec::SmallVec;
 
 use super::branch::SipBranch;
 use super::home::{Entry, Hold, Home};
@@ -31,7 +30,6 @@ use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
 use crate::sip::script::kemi::Vars;
 use crate::sip::script::tm::{Armed, TimingChange};
-use crate::sip::shared::Living;
 use crate::spawn;
 use crate::worker::timers;
 
@@ -93,7 +91,6 @@ pub(super) struct Branch {
 /// A request that is handled with state.
 pub struct SipTransaction {
     pub(super) entry: Rc<Entry>,
-    pub(super) generation: Rc<Generation>,
     pub(super) machine: Transaction<Rc<Draft>>,
     pub(super) request: Request,
     /// What few transactions have.
@@ -101,14 +98,13 @@ pub struct SipTransaction {
     /// The way back to the caller.
     way: Way,
     pub(super) armed: Rc<Armed>,
-    pub(super) branches: SmallVec<[Branch; 1]>,
+    pub(super) branches: Vec<Branch>,
     pub(super) relaying: Option<Box<Relaying>>,
     /// Another leg was begun since this was asked last.
     pub(super) leg_began: bool,
     timer: Option<(Instant, Key)>,
     /// How it ended, once it has.
     end: Option<SipClosed>,
-    _living: Living,
 }
 
 impl SipTransaction {
@@ -127,7 +123,7 @@ impl SipTransaction {
         };
         let entry = Rc::new(Entry::new(
             Rc::clone(&home),
-            Rc::clone(&generation.sending),
+            Rc::clone(&generation),
             kind,
             overtaken,
             draft.message.bytes().clone(),
@@ -148,7 +144,7 @@ impl SipTransaction {
         };
         let way = Way::back(Back::of(&draft), &draft);
         let actors = home.worker.board.metrics.actors().clone();
-        let living = home.shared.live();
+        home.shared.began();
         home.metrics.transactions.opened(draft.message.method(), kind);
         let lines = std::mem::take(&mut draft.reply_lines);
         let mut asked = Asked::Now(Ok(()));
@@ -156,18 +152,16 @@ impl SipTransaction {
             let _ = entry.main.set(ctx.address());
             let mut transaction = Self {
                 entry: Rc::clone(&entry),
-                generation,
                 machine: Transaction::new(start, now),
                 rare: None,
                 request: Request::Whole(Box::new(draft)),
                 way,
                 armed: Rc::new(armed),
-                branches: SmallVec::new(),
+                branches: Vec::new(),
                 relaying: None,
                 leg_began: false,
                 timer: None,
                 end: None,
-                _living: living,
             };
             transaction.keep_vars(vars);
             if !lines.is_empty() || !groups.is_empty() {
@@ -254,7 +248,7 @@ impl SipTransaction {
                 &again
             }
         };
-        let tag = Tag::new(&self.generation.env.own, &draft.message);
+        let tag = Tag::new(&self.entry.generation.env.own, &draft.message);
         reply_headers(draft, code, reason, &tag, lines, &mut out);
         let bytes = Bytes::copy_from_slice(&out);
         self.send_up(bytes.clone());
@@ -273,7 +267,7 @@ impl SipTransaction {
 
     /// Sends the reply of a branch up.
     fn relay_reply(&mut self, code: u16, draft: &Draft) {
-        let own = &self.generation.env.own;
+        let own = &self.entry.generation.env.own;
         let Some(socket) = own.socket(self.way.socket) else { return };
         let mut out = Vec::with_capacity(draft.message.bytes().len() + 64);
         reply::write(draft, own, socket, &mut out);
@@ -313,7 +307,7 @@ impl SipTransaction {
     }
 
     fn send_up(&self, bytes: Bytes) {
-        self.entry.home.send(&self.generation.sending.transports, &self.way, bytes, |_| {});
+        self.entry.home.send(&self.entry.generation.sending.transports, &self.way, bytes, |_| {});
     }
 
     /// The script does not want a branch any more (`t_cancel_branches`).
@@ -444,6 +438,7 @@ impl Drop for SipTransaction {
         if let Some(id) = self.entry.id.get() {
             self.entry.home.table.borrow_mut().remove(*id);
         }
+        self.entry.home.shared.ended();
         let end = self.end.unwrap_or(SipClosed::Released);
         self.entry.home.metrics.transactions.closed(self.entry.kind, end, self.branches.len());
     }

@@ -22,7 +22,7 @@ const NO_TARGET: Failure = Failure { code: 500, reason: "" };
 impl SipTransaction {
     /// The context of one of its routes; the variables go along.
     pub(super) fn context(&mut self, draft: Draft, route: RouteKind) -> Invocation {
-        let env = Rc::clone(&self.generation.env);
+        let env = Rc::clone(&self.entry.generation.env);
         let mut context = Invocation::new(draft, env, timers::now());
         if let Some(rare) = &mut self.rare {
             context.vars = std::mem::take(&mut rare.vars);
@@ -40,7 +40,7 @@ impl SipTransaction {
 
     /// Runs a route in which nothing takes time.
     pub(super) fn run(&mut self, route: &str, context: Invocation) -> (Invocation, End) {
-        let script = Rc::clone(&self.generation.script);
+        let script = Rc::clone(&self.entry.generation.script);
         let mut step = script.start(Route::Named(route), context);
         loop {
             match step {
@@ -75,7 +75,12 @@ impl SipTransaction {
             match effect {
                 Effect::Send { way, bytes, code } => {
                     let sent = move |metrics: &SipRouterMetrics| metrics.reply_sent(code);
-                    self.entry.home.send(&self.generation.sending.transports, &way, bytes, sent);
+                    self.entry.home.send(
+                        &self.entry.generation.sending.transports,
+                        &way,
+                        bytes,
+                        sent,
+                    );
                 }
                 Effect::Reply { code, reason, lines } => self.reply(code, &reason, Some(&lines)),
             }
@@ -155,7 +160,7 @@ impl SipTransaction {
             return;
         };
         let event = format!("tm:branch-failure:{route}");
-        let script = &self.generation.script;
+        let script = &self.entry.generation.script;
         let route = if script.has(Route::Named(&event)) { event } else { route.to_string() };
         let request = self.request.draft();
         let mut context = self.context(request, RouteKind::BranchFailure);
@@ -207,7 +212,7 @@ impl SipTransaction {
             context.tm.groups = std::mem::take(&mut rare.groups);
         }
         self.leg_began = false;
-        let step = Rc::clone(&self.generation.script).start(Route::Named(&route), context);
+        let step = Rc::clone(&self.entry.generation.script).start(Route::Named(&route), context);
         self.failing(step);
     }
 

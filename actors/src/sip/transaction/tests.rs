@@ -6,6 +6,6 @@ use super::{SipBranch, SipTransaction};
 /// messages take beside the actors themselves.
 #[test]
 fn transactions_and_branches_take_little_room() {
-    assert!(size_of::<SipBranch>() <= 352, "{}", size_of::<SipBranch>());
-    assert!(size_of::<SipTransaction>() <= 544, "{}", size_of::<SipTransaction>());
+    assert!(size_of::<SipBranch>() <= 336, "{}", size_of::<SipBranch>());
+    assert!(size_of::<SipTransaction>() <= 472, "{}", size_of::<SipTransaction>());
 }
