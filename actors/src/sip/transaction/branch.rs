@@ -89,6 +89,7 @@ pub struct SipBranch {
 }
 
 /// Where a branch is.
+#[expect(clippy::large_enum_variant, reason = "nearly all have left, and stay so")]
 enum State {
     /// Its request has not left yet.
     Going(Box<ClientStart>),
@@ -275,7 +276,7 @@ impl SipBranch {
         match heard.pass {
             Pass::Nothing => {}
             Pass::Failure if code == 503 => {
-                self.say_or_go(Word::Reply(heard.pass, draft), Some(hold))
+                self.say_or_go(Word::Reply(heard.pass, draft), Some(hold));
             }
             pass => self.say(Word::Reply(pass, draft), Some(hold)),
         }

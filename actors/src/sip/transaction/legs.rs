@@ -113,16 +113,14 @@ impl SipTransaction {
             failure: None,
             asks: Asks::Nobody,
         }));
-        match self.advance() {
-            Some(result) => Asked::Now(result),
-            None => {
-                let (answer, asked) = oneshot::channel();
-                if let Some(relaying) = &mut self.relaying {
-                    relaying.answer_to(answer);
-                }
-                Asked::Later(asked)
-            }
+        if let Some(result) = self.advance() {
+            return Asked::Now(result);
         }
+        let (answer, asked) = oneshot::channel();
+        if let Some(relaying) = &mut self.relaying {
+            relaying.answer_to(answer);
+        }
+        Asked::Later(asked)
     }
 
     /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have

@@ -78,12 +78,18 @@ pub(in crate::sip) struct Relay {
 /// The request came once more.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(in crate::sip) struct Again(pub(in crate::sip) Hold);
+pub(in crate::sip) struct Again(
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
+    pub(in crate::sip) Hold,
+);
 
 /// The ACK of its final came.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(in crate::sip) struct Acked(pub(in crate::sip) Hold);
+pub(in crate::sip) struct Acked(
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
+    pub(in crate::sip) Hold,
+);
 
 /// The caller cancels it.
 #[derive(Message)]
@@ -101,6 +107,7 @@ pub(in crate::sip) struct ReplyWith {
     pub(in crate::sip) code: u16,
     pub(in crate::sip) reason: Bytes,
     pub(in crate::sip) lines: Vec<Bytes>,
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
     pub(in crate::sip) hold: Hold,
 }
 
@@ -342,17 +349,18 @@ impl SipTransaction {
         if self.relaying.is_none()
             && let Request::Whole(draft) = &self.request
         {
-            let is_done = !(self.branches.is_empty() && self.machine.status() < 200)
-                && !armed(&self.armed)
-                && !self.branches.iter().any(|branch| armed(&branch.armed));
-            self.request = if is_done {
+            let is_new = self.branches.is_empty() && self.machine.status() < 200;
+            let is_seen_again = is_new
+                || armed(&self.armed)
+                || self.branches.iter().any(|branch| armed(&branch.armed));
+            self.request = if is_seen_again {
+                Request::Parked(Parked::new((**draft).clone()))
+            } else {
                 Request::Bare(Box::new(Bare {
                     bytes: draft.message.bytes().clone(),
                     received: draft.received,
                     force_rport: draft.force_rport,
                 }))
-            } else {
-                Request::Parked(Parked::new((**draft).clone()))
             };
         }
     }
