@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
@@ -21,6 +22,15 @@ pub(crate) fn has_sipp() -> bool {
         }
         Err(error) => panic!("sipp: {error} (apt-get install sip-tester)"),
     }
+}
+
+/// One play at a time: each has several programs that want the processors, and a datagram that waits
+/// too long is one that is lost.
+#[must_use]
+pub(crate) fn stage_door() -> MutexGuard<'static, ()> {
+    static DOOR: Mutex<()> = Mutex::new(());
+    // What a failed test leaves is no harm.
+    DOOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A port that is free for both transports.
