@@ -29,7 +29,7 @@ fn mode(tcp: bool) -> &'static str {
 #[track_caller]
 fn calls(caller: Side, callee: Side, count: u32, lost: Option<u32>) -> Proxy {
     let _alone = stage_door();
-    let t1 = if lost.is_some() { 500 } else { 3000 };
+    let t1 = if lost.is_some() { 500 } else { 20_000 };
     let router = format!(", retr-timer1-ms = {t1}");
     let proxy = Setup { router, ..Setup::default() }.built_in();
     let (from, to) = (free_port(), free_port());

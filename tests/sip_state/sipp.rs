@@ -45,7 +45,7 @@ impl Play {
         let ports: Vec<_> = callees.iter().map(|_| free_port()).collect();
         let at: Vec<_> =
             ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect();
-        let router = format!(", retr-timer1-ms = 3000{router}");
+        let router = format!(", retr-timer1-ms = 20000{router}");
         let setup = Setup { router, ..Setup::default() };
         let proxy = setup.script(&script(&at, lua));
         let mut answering = vec![];
@@ -204,7 +204,7 @@ fn sip_sipp_register_and_call() {
             KSR.tm.t_relay()
         end
     end";
-    let router = ", retr-timer1-ms = 3000".to_owned();
+    let router = ", retr-timer1-ms = 20000".to_owned();
     let proxy = Setup { router, ..Setup::default() }.script(&script(&[], lua));
     let (port, to, count) = (free_port(), proxy.udp().to_string(), 200);
     let answering = Player::start("sip/callee", port, count, &[]);
