@@ -1,7 +1,6 @@
 //! Rules 1 to 24, 99 and 100: what becomes of a request.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use crate::common::dns::name_server;
 use crate::kit::{PAST_TO_BOB, Scene, Setup, TO_BOB, fresh, plan};

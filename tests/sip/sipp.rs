@@ -2,7 +2,7 @@
 
 use crate::common::until;
 use crate::kit::{Proxy, Setup};
-use crate::player::{Player, free_port, has_sipp, is_taken};
+use crate::player::{Player, free_port, has_sipp, is_taken, stage_door};
 
 /// One side speaks UDP or TCP.
 #[derive(Clone, Copy)]
@@ -28,7 +28,9 @@ fn mode(tcp: bool) -> &'static str {
 /// lost in between.
 #[track_caller]
 fn calls(caller: Side, callee: Side, count: u32, lost: Option<u32>) -> Proxy {
-    let router = ", retr-timer1-ms = 500".to_owned();
+    let _alone = stage_door();
+    let t1 = if lost.is_some() { 500 } else { 20_000 };
+    let router = format!(", retr-timer1-ms = {t1}");
     let proxy = Setup { router, ..Setup::default() }.built_in();
     let (from, to) = (free_port(), free_port());
     let again: &[&str] = if lost.is_some() || crate::STATEFUL { &[] } else { &["-nr"] };
@@ -111,6 +113,7 @@ fn sip_sipp_options() {
     if !has_sipp() {
         return;
     }
+    let _alone = stage_door();
     let proxy = Setup::default().built_in();
     for (tcp, at) in [(false, proxy.udp()), (true, proxy.tcp())] {
         let at = at.to_string();

@@ -441,10 +441,9 @@ fn sip_s2_12_a_branch_failure_route_runs_for_each_before_the_choice() {
     stage.refuses(1, &came[1], "486 Busy Here");
     stage.refuses(0, &came[0], "500 Error");
     stage.hears("486");
-    let told: Vec<_> = stage
-        .proxy
-        .service
-        .log
+    let log = &stage.proxy.service.log;
+    log.wait("the last", |event| text(event, "message").contains("all failed"));
+    let told: Vec<_> = log
         .events()
         .iter()
         .map(|event| text(event, "message").to_owned())

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::common::until;
 use crate::kit::{Proxy, Setup};
-use crate::player::{Player, free_port, has_sipp, is_taken};
+use crate::player::{Player, free_port, has_sipp, is_taken, stage_door};
 use crate::stage::script;
 
 const CANCELLED: &str = "sip_state/callee_cancelled";
@@ -26,7 +26,7 @@ struct Play {
 impl Default for Play {
     fn default() -> Self {
         let lua = "function call() KSR.rr.record_route() fork(A) end";
-        Self { caller: "", callees: &[], rate: 100, count: 300, called: 3, router: "", lua }
+        Self { caller: "", callees: &[], rate: 50, count: 200, called: 3, router: "", lua }
     }
 }
 
@@ -40,11 +40,12 @@ impl Play {
         if !has_sipp() {
             return None;
         }
+        let _alone = stage_door();
         let Self { caller, callees, rate, count, called, router, lua } = self;
         let ports: Vec<_> = callees.iter().map(|_| free_port()).collect();
         let at: Vec<_> =
             ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect();
-        let router = format!(", retr-timer1-ms = 3000{router}");
+        let router = format!(", retr-timer1-ms = 20000{router}");
         let setup = Setup { router, ..Setup::default() };
         let proxy = setup.script(&script(&at, lua));
         let mut answering = vec![];
@@ -94,7 +95,7 @@ fn sip_sipp_a_three_way_fork() {
         ..Play::default()
     };
     if let Some(proxy) = play.runs() {
-        assert_forks(&proxy, "answered", 300);
+        assert_forks(&proxy, "answered", 200);
     }
 }
 
@@ -112,7 +113,7 @@ fn sip_sipp_all_fail() {
         ..Play::default()
     };
     if let Some(proxy) = play.runs() {
-        assert_forks(&proxy, "failed", 300);
+        assert_forks(&proxy, "failed", 200);
     }
 }
 
@@ -145,7 +146,7 @@ fn sip_sipp_no_answer() {
     if let Some(proxy) = play.runs() {
         let timeouts = [("node", "routes"), ("kind", "fr-inv")];
         let timeouts = proxy.service.metric("lineway_sip_timeouts_total", &timeouts);
-        assert_eq!(timeouts as u32, 300);
+        assert_eq!(timeouts as u32, 200);
     }
 }
 
@@ -192,6 +193,7 @@ fn sip_sipp_register_and_call() {
     if !has_sipp() {
         return;
     }
+    let _alone = stage_door();
     let lua = "function call()
         if KSR.is_REGISTER() then
             KSR.registrar.save(\"location\", 0)
@@ -202,16 +204,16 @@ fn sip_sipp_register_and_call() {
             KSR.tm.t_relay()
         end
     end";
-    let router = ", retr-timer1-ms = 3000".to_owned();
+    let router = ", retr-timer1-ms = 20000".to_owned();
     let proxy = Setup { router, ..Setup::default() }.script(&script(&[], lua));
-    let (port, to, count) = (free_port(), proxy.udp().to_string(), 300);
+    let (port, to, count) = (free_port(), proxy.udp().to_string(), 200);
     let answering = Player::start("sip/callee", port, count, &[]);
     until("the callee listens", || is_taken(false, port));
     let registering = ["-r", "200", "-key", "port", &port.to_string(), &to];
     Player::start("sip_state/registers", free_port(), count, &registering).succeeds();
     let node = [("node", "routes")];
     proxy.service.until_metric("lineway_sip_bindings", &node, f64::from(count));
-    let calling = ["-r", "100", "-key", "far", FAR, &to];
+    let calling = ["-r", "50", "-key", "far", FAR, &to];
     Player::start("sip_state/caller_by_name", free_port(), count, &calling).succeeds();
     answering.succeeds();
 }
