@@ -20,7 +20,8 @@ local NAT = false
 local PIKE = false
 
 -- Whoever registers, or calls in the name of a domain of ours, proves to be one of the setting
--- users; nothing is sent on from a stranger to a stranger. Not for mode "stateless".
+-- users; nothing is sent on from a stranger to a stranger. It is on by itself where that setting
+-- names a file with users. Not for mode "stateless".
 local AUTH = false
 
 -- The phones of a user ring one after the other, by the q that they have registered with, each for
@@ -41,7 +42,7 @@ function ksr_request_route()
     if KSR.siputils.has_totag() > 0 then
         return in_dialog()
     end
-    if is_stateful() and AUTH and not is_authentic() then
+    if is_stateful() and asks_who() and not is_authentic() then
         return
     end
 
@@ -54,6 +55,11 @@ function ksr_request_route()
         return for_us()
     end
     relay()
+end
+
+-- Whether users have to prove who they are.
+function asks_who()
+    return AUTH or KSR.kx.ifdef("USERS")
 end
 
 -- Whether this router has transactions: the setting mode.

@@ -273,8 +273,11 @@ impl SipBranch {
                     self.entry.home.metrics.transactions.sent_again(SipAgain::Cancel);
                 }
                 Some(Due::Timeout { spoke, cancel }) => {
-                    let is_invite = self.kind == Kind::Invite;
-                    let timer = if spoke && is_invite { SipTimeout::FrInv } else { SipTimeout::Fr };
+                    let timer = match self.kind {
+                        _ if client.is_past_its_life(now) => SipTimeout::Lifetime,
+                        Kind::Invite if spoke => SipTimeout::FrInv,
+                        _ => SipTimeout::Fr,
+                    };
                     self.entry.home.metrics.transactions.timeout(timer);
                     self.count(SipBranchEnd::Timeout);
                     if cancel {

@@ -25,7 +25,7 @@ use super::messages::{
     ReplyWith, Settle, Word,
 };
 use super::request::{Bare, Request};
-use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
+use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed, SipTimeout};
 use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
 use crate::sip::script::kemi::Vars;
@@ -477,9 +477,13 @@ impl ActorFuture<SipTransaction> for Turn {
                 let reporter = &transaction.entry.home.worker.reporter;
                 transaction.entry.deadline_is_over(reporter, now);
             }
+            let awaited = transaction.machine.awaits_ack();
             while let Some(bytes) = transaction.machine.due(now) {
                 transaction.send_up(bytes);
                 transaction.entry.home.metrics.transactions.sent_again(SipAgain::Reply);
+            }
+            if awaited && !transaction.machine.awaits_ack() {
+                transaction.entry.home.metrics.transactions.timeout(SipTimeout::Ack);
             }
             transaction.act(ctx);
         }

@@ -371,6 +371,13 @@ impl Client {
         self.deadline = Some(after(now, wait).min(after(self.born, life)));
     }
 
+    /// Whether the transaction's lifetime is over at this time.
+    pub fn is_past_its_life(&self, now: Instant) -> bool {
+        let Timing { max_inv, max_noninv, .. } = self.timing.open();
+        let life = if self.kind == Kind::Invite { max_inv } else { max_noninv };
+        now >= after(self.born, life)
+    }
+
     /// The request is not sent again, and its final not waited for.
     const fn stop(&mut self) {
         self.request = None;

@@ -443,6 +443,10 @@ impl<R> Transaction<R> {
         Phase::Unconfirmed { next, interval, until: accepted.unwrap_or(now + fr) }
     }
 
+    /// Its final waits for its ACK.
+    pub const fn awaits_ack(&self) -> bool {
+        matches!(self.phase, Phase::Unconfirmed { .. })
+    }
     /// The status that went up last; 0 when none did.
     pub const fn status(&self) -> u16 {
         self.status

@@ -51,8 +51,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
         STR,
         Gives::Bool,
         Run::Anytime(|context, args| {
-            let stateful = |context: &mut Context| context.env.settings.mode == SipMode::Stateful;
-            Ok(Given::Bool(args.str(0) == b"STATEFUL" && context.is_some_and(stateful)))
+            let is_defined = context.is_some_and(|context| {
+                let settings = &context.env.settings;
+                match args.str(0) {
+                    b"STATEFUL" => settings.mode == SipMode::Stateful,
+                    b"USERS" => !settings.stateful.users.is_empty(),
+                    _ => false,
+                }
+            });
+            Ok(Given::Bool(is_defined))
         }),
     ),
 ];

@@ -4,6 +4,7 @@ use super::tm::failure_of;
 use super::*;
 use crate::settings::built_in_script;
 use crate::sip::script::tm::TmWant;
+use crate::sip::users::{Secret, Users};
 
 const RELAY: Want = Want::Tm(TmWant::Relay(None));
 const CHECK: Want = Want::Tm(TmWant::CheckTrans);
@@ -185,10 +186,17 @@ fn a_method_that_no_phone_takes_is_405() {
 }
 
 #[test]
-fn the_switch_for_users_asks_who_it_is() {
-    let (script, env) = (changed(&[("local AUTH = false", "local AUTH = true")]), env());
+fn the_setting_users_or_the_switch_asks_who_it_is() {
+    asks_who_it_is(&changed(&[("local AUTH = false", "local AUTH = true")]), &env());
+    let mut users = Users::default();
+    assert!(users.add("bob".into(), None, Secret::Password("secret".into())));
+    let users = Arc::new(users);
+    asks_who_it_is(&changed(&[]), &env_with(|settings| settings.stateful.users = users));
+}
+
+fn asks_who_it_is(script: &Rc<Script>, env: &Rc<ScriptEnv>) {
     let ours = |message: &str| message.replace("sip:alice@127.0.0.1>", "sip:alice@example.com>");
-    let says = |message: &str| run_in(&script, &env, message).replies();
+    let says = |message: &str| run_in(script, env, message).replies();
     let asked = says(&register("bob", "<sip:bob@10.0.0.5>"));
     assert!(asked[0].starts_with("SIP/2.0 401 "), "{asked:?}");
     let asked = says(&ours(INVITE));
@@ -200,7 +208,7 @@ fn the_switch_for_users_asks_who_it_is() {
     assert_eq!(says(&stranger(INVITE.into())), ["SIP/2.0 404 Not here"]);
     assert_eq!(says(&stranger(foreign("INVITE"))), ["SIP/2.0 403 Not relaying"]);
     // A call that is there is not asked again, and nothing answers an ACK.
-    let ran = run_in(&script, &env, &ours(&in_dialog("BYE")));
+    let ran = run_in(script, env, &ours(&in_dialog("BYE")));
     assert_eq!(ran.replies(), ["SIP/2.0 404 Not here"]);
     assert_eq!(says(&ours(&foreign("ACK"))), [""; 0]);
 }
