@@ -9,9 +9,10 @@ use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
 use tokio::sync::oneshot;
 
-use super::branch::{BranchStart, Retime, SipBranch};
+use super::branch::{BranchStart, SipBranch};
 use super::home::BranchEntry;
-use super::main_line::{Branch, SipTransaction, Word};
+use super::main_line::{Branch, SipTransaction};
+use super::messages::{Retime, Word};
 use super::routes::{own_target, request_uri};
 use crate::sip::router::sending::{CANCELLED, Elsewhere, Going};
 use crate::sip::script::tm::{Armed, RouteKind, TimingChange};
@@ -113,16 +114,14 @@ impl SipTransaction {
             failure: None,
             asks: Asks::Nobody,
         }));
-        match self.advance() {
-            Some(result) => Asked::Now(result),
-            None => {
-                let (answer, asked) = oneshot::channel();
-                if let Some(relaying) = &mut self.relaying {
-                    relaying.answer_to(answer);
-                }
-                Asked::Later(asked)
-            }
+        if let Some(result) = self.advance() {
+            return Asked::Now(result);
         }
+        let (answer, asked) = oneshot::channel();
+        if let Some(relaying) = &mut self.relaying {
+            relaying.answer_to(answer);
+        }
+        Asked::Later(asked)
     }
 
     /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have

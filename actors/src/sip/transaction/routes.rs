@@ -100,10 +100,10 @@ impl SipTransaction {
             if let Some(which) = context.tm.cancel_branches {
                 self.cancel_branches(branch, which);
             }
-            if let Some(known) = self.branches.get_mut(usize::from(branch)) {
-                if *known.armed != context.tm.armed {
-                    known.armed = Rc::new(context.tm.armed.clone());
-                }
+            if let Some(known) = self.branches.get_mut(usize::from(branch))
+                && *known.armed != context.tm.armed
+            {
+                known.armed = Rc::new(context.tm.armed.clone());
             }
             *draft = match end {
                 // A final is never dropped: its transaction would be stranded.
@@ -286,7 +286,9 @@ impl SipTransaction {
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
-        match context.tm.owed.filter(|_| !self.entry.cancelled.get()) {
+        // What is kept of earlier legs goes up before an error of this one.
+        let keeps = matches!(context.tm.drop_replies, Some('n' | 'l'));
+        match context.tm.owed.filter(|_| !keeps && !self.entry.cancelled.get()) {
             Some(failure) => self.reply_failure(failure),
             None => self.machine.decline(timers::now()),
         }
