@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
-};
+use redb::{Database, DatabaseError, ReadableDatabase, TableDefinition, TableHandle};
 
 use super::LocationError;
-use super::memory::{Key, Memory};
+use super::memory::{Key, Memory, SHARDS};
 use super::record;
 
 /// What the file is: one entry.
@@ -108,7 +106,7 @@ impl File {
         {
             let mut table = write.open_table(BINDINGS)?;
             let mut records = Vec::new();
-            for shard in 0..memory.shards() {
+            for shard in 0..SHARDS {
                 // The disk must not hold up a shard.
                 memory.each_of(shard, |key, bindings| {
                     records.push((Key::clone(key), record::write(bindings)));

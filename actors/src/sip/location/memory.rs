@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lineway_wire::sip::registrar::{Binding, Refusal};
 
 /// So many that a sweep of one is short with a million bindings.
-const SHARDS: usize = 512;
+pub(super) const SHARDS: usize = 512;
 
 /// An address of record of a table: the table's name behind its length, then the address.
 pub(super) type Key = Arc<[u8]>;
@@ -131,12 +131,7 @@ impl Memory {
         self.bindings.load(Ordering::Relaxed)
     }
 
-    /// How many shards [`Memory::each_of`] knows.
-    pub(super) const fn shards(&self) -> usize {
-        SHARDS
-    }
-
-    /// Shows every address of a shard.
+    /// Shows every address of one of [`SHARDS`].
     pub(super) fn each_of(&self, shard: usize, mut see: impl FnMut(&Key, &[Binding])) {
         for (key, bindings) in &lock(&self.shards[shard]).addresses {
             see(key, bindings);

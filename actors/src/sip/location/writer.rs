@@ -166,14 +166,13 @@ fn run(queue: &Queue, memory: &Memory, file: &File) {
         let path = file.path.display();
         match &stored {
             Ok(()) if fails => tracing::info!(%path, "the file of bindings is written again"),
-            Ok(()) => {}
             Err(error) if closing => {
                 tracing::error!(%path, %error, "the last changes of bindings are lost");
             }
             Err(error) if !fails => {
                 tracing::error!(%path, %error, "bindings can not be written, they stay in memory");
             }
-            Err(_) => {}
+            Ok(()) | Err(_) => {}
         }
         fails = stored.is_err();
         let mut state = queue.lock();
