@@ -175,7 +175,10 @@ impl Chain {
 
 /// Chains that end once nothing lives in them, each at a time of its own at the latest.
 #[derive(Clone, Default)]
-pub(super) struct Ending(Rc<RefCell<Vec<(Rc<Chain>, Instant)>>>);
+pub(super) struct Ending(Rc<RefCell<Vec<Leaving>>>);
+
+/// A chain that ends, and when at the latest.
+type Leaving = (Rc<Chain>, Instant);
 
 impl Ending {
     fn add(&self, chain: Rc<Chain>, by: Instant) {
