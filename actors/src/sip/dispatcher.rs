@@ -89,7 +89,7 @@ impl Dispatcher {
             (*number, Set { members: members.collect(), turn })
         });
         let resolve = settings.resolve_timeout.duration();
-        Arc::new(Sets { sets: sets.collect(), ping, resolve })
+        Arc::new(Sets { by_number: sets.collect(), ping, resolve })
     }
 
     fn target(&self, known: &mut Known, uri: &Arc<str>) -> Arc<Target> {
@@ -133,7 +133,7 @@ impl Dispatcher {
             let active = set.members.iter().filter(|member| member.target.is_active(now)).count();
             (*number, active, set.members.len() - active)
         };
-        self.current().sets.iter().map(count).collect()
+        self.current().by_number.iter().map(count).collect()
     }
 
     /// The probes that came to this result.
@@ -197,7 +197,7 @@ impl Dispatcher {
 /// The sets of one configuration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sets {
-    sets: BTreeMap<u32, Set>,
+    by_number: BTreeMap<u32, Set>,
     /// `dispatcher-ping-ms`; `None` = nobody is asked.
     ping: Option<Duration>,
     /// `resolve-timeout-ms`.
@@ -208,7 +208,7 @@ impl Sets {
     /// Chooses a target of a set, and notes those that are next. `None` for a set that is not there
     /// or has no active target.
     pub fn select(&self, set: i64, by: Algorithm, now: Instant) -> Option<Selection> {
-        let set = self.sets.get(&u32::try_from(set).ok()?)?;
+        let set = self.by_number.get(&u32::try_from(set).ok()?)?;
         set.select(by, now)
     }
 
@@ -222,14 +222,17 @@ impl Sets {
             })
         };
         match set {
-            -1 => self.sets.values().any(members),
-            set => u32::try_from(set).ok().and_then(|set| self.sets.get(&set)).is_some_and(members),
+            -1 => self.by_number.values().any(members),
+            set => u32::try_from(set)
+                .ok()
+                .and_then(|set| self.by_number.get(&set))
+                .is_some_and(members),
         }
     }
 
     /// Every target once.
     fn targets(&self) -> Vec<Arc<Target>> {
-        let all = self.sets.values().flat_map(|set| &set.members);
+        let all = self.by_number.values().flat_map(|set| &set.members);
         let by_key: BTreeMap<_, _> =
             all.map(|member| (member.target.key, Arc::clone(&member.target))).collect();
         by_key.into_values().collect()

@@ -78,11 +78,14 @@ impl Offer {
     }
 }
 
+/// The secret of a user in a realm.
+type InRealm = (Option<Arc<str>>, Secret);
+
 /// The users. `None` as realm stands for every realm.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
     /// By name; for each realm one.
-    by_name: HashMap<Arc<str>, Vec<(Option<Arc<str>>, Secret)>>,
+    by_name: HashMap<Arc<str>, Vec<InRealm>>,
     by_realm: HashMap<Option<Arc<str>>, Offer>,
 }
 

@@ -36,7 +36,7 @@ fn counted(sets: &Sets, by: Algorithm, choices: usize) -> BTreeMap<String, usize
 }
 
 fn mark(sets: &Sets, at: usize) {
-    sets.sets[&1].members[at].target.mark_failed(Instant::now());
+    sets.by_number[&1].members[at].target.mark_failed(Instant::now());
 }
 
 const ABC: [&str; 3] = ["sip:a", "sip:b", "sip:c"];
@@ -115,11 +115,11 @@ fn what_became_inactive_since_is_not_next() {
 #[test]
 fn a_marked_target_that_nobody_asks_comes_back_by_time() {
     let sets = sets(&Dispatcher::default(), &ABC);
-    let target = Arc::clone(&sets.sets[&1].members[0].target);
+    let target = Arc::clone(&sets.by_number[&1].members[0].target);
     let now = Instant::now();
     target.mark_failed(now);
     assert!(!target.is_active(now));
-    assert!(!target.is_active(now + LEFT_OUT - Duration::from_secs(1)));
+    assert!(!target.is_active(now + (LEFT_OUT - Duration::from_secs(1))));
     assert!(target.is_active(now + LEFT_OUT));
 }
 
@@ -127,7 +127,7 @@ fn a_marked_target_that_nobody_asks_comes_back_by_time() {
 fn a_marked_target_that_is_asked_comes_back_with_an_answer() {
     let dispatcher = Dispatcher::default();
     let sets = sets(&dispatcher, &ABC);
-    let target = Arc::clone(&sets.sets[&1].members[0].target);
+    let target = Arc::clone(&sets.by_number[&1].members[0].target);
     let now = Instant::now();
     target.set_probe(Some(Duration::from_secs(10)), now, now);
     target.mark_failed(now);
@@ -141,7 +141,7 @@ fn a_marked_target_that_is_asked_comes_back_with_an_answer() {
 fn one_that_is_not_asked_any_more_comes_back_by_time() {
     let dispatcher = Dispatcher::default();
     let sets = sets(&dispatcher, &ABC);
-    let target = Arc::clone(&sets.sets[&1].members[0].target);
+    let target = Arc::clone(&sets.by_number[&1].members[0].target);
     let now = Instant::now();
     target.set_probe(Some(Duration::from_secs(10)), now, now);
     target.mark_failed(now);
@@ -196,7 +196,7 @@ fn a_source_is_known_by_address_and_over_udp_by_port() {
     assert_eq!(is_from("10.0.0.1:40000", Transport::Tcp), yes);
     assert_eq!(is_from("[2001:db8::1]:5070", Transport::Udp), yes);
     assert_eq!(is_from("10.0.0.2:5060", Transport::Udp), no);
-    sets.sets[&1].members[2].target.is_found_at(vec!["10.0.0.9:5060".parse().unwrap()]);
+    sets.by_number[&1].members[2].target.is_found_at(vec!["10.0.0.9:5060".parse().unwrap()]);
     assert_eq!(is_from("10.0.0.9:5060", Transport::Udp), yes);
 }
 

@@ -32,7 +32,7 @@ async fn asked(phone: &Phone) -> String {
     request
 }
 
-async fn site(gateway: &Phone, change: impl FnOnce(&mut SipRouterSettings)) -> Site {
+fn site(gateway: &Phone, change: impl FnOnce(&mut SipRouterSettings)) -> Site {
     Site::with(SCRIPT, |settings| {
         settings.dispatcher.insert(1, vec![target(gateway)]);
         settings.stateful.dispatcher_ping = Millis::new(10_000);
@@ -55,7 +55,7 @@ async fn settle(site: &Site, caller: &Phone, number: u32, want: &str) {
 async fn a_target_that_falls_silent_is_left_out_until_it_answers() {
     run(async {
         let gateway = Phone::alone().await;
-        let site = site(&gateway, |_| {}).await;
+        let site = site(&gateway, |_| {});
         let (gateway, caller) = (gateway.to(site.proxy), site.phone().await);
         let there = format!("SIP/2.0 200 sip:{}", gateway.at());
 
@@ -87,7 +87,7 @@ async fn a_target_that_falls_silent_is_left_out_until_it_answers() {
 async fn a_target_that_says_it_can_not_is_left_out_at_once() {
     run(async {
         let gateway = Phone::alone().await;
-        let site = site(&gateway, |_| {}).await;
+        let site = site(&gateway, |_| {});
         let (gateway, caller) = (gateway.to(site.proxy), site.phone().await);
         let request = asked(&gateway).await;
         gateway.send(&reply(&request, "503 Service Unavailable")).await;
@@ -104,8 +104,7 @@ async fn a_name_that_leads_nowhere_is_a_failed_probe() {
         let site = site(&gateway, |settings| {
             let nowhere = DispatcherTarget::parse("sip:nowhere.example:5060").unwrap();
             settings.dispatcher.insert(1, vec![nowhere]);
-        })
-        .await;
+        });
         let caller = site.phone().await;
         settle(&site, &caller, 1, "SIP/2.0 503 None").await;
     })
@@ -116,7 +115,7 @@ async fn a_name_that_leads_nowhere_is_a_failed_probe() {
 async fn other_targets_are_asked_once_they_are_adopted() {
     run(async {
         let (old, new) = (Phone::alone().await, Phone::alone().await);
-        let site = site(&old, |_| {}).await;
+        let site = site(&old, |_| {});
         let (old, new) = (old.to(site.proxy), new.to(site.proxy));
         let request = asked(&old).await;
         old.send(&reply(&request, "200 OK")).await;
