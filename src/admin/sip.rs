@@ -307,8 +307,8 @@ impl From<TransactionView> for Transaction {
 const fn state(status: u16) -> &'static str {
     match status {
         0 => "sent",
-        100 => "trying",
-        ..200 => "ringing",
+        1..=100 => "trying",
+        101..200 => "ringing",
         200..300 => "answered",
         408 => "timeout",
         487 => "cancelled",

@@ -259,7 +259,9 @@ fn users(value: &Value<'_>, realm: Option<&str>) -> Option<Users> {
     match users::users(&bytes, &path, realm) {
         Ok(users) => Some(users),
         Err(lines) => {
-            lines.into_iter().for_each(|line| value.clash(line));
+            for line in lines {
+                value.clash(line);
+            }
             None
         }
     }

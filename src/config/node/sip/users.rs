@@ -37,13 +37,10 @@ pub(super) fn users(bytes: &[u8], path: &Path, realm: Option<&str>) -> Result<Us
     let lines = |text: String, list: Vec<Problem>| -> Vec<String> {
         Problems::new(name.clone(), text, list).lines().collect()
     };
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            let (text, problems) = syntax::not_utf8(bytes);
-            let shown = |problem| Problem { what: "not UTF-8".to_owned(), ..problem };
-            return Err(lines(text, problems.into_iter().map(shown).collect()));
-        }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        let (text, problems) = syntax::not_utf8(bytes);
+        let shown = |problem| Problem { what: "not UTF-8".to_owned(), ..problem };
+        return Err(lines(text, problems.into_iter().map(shown).collect()));
     };
     let (readable, errors) = syntax::readable(text);
     let parsed = syntax::parse(text, &readable, errors);
@@ -136,19 +133,19 @@ fn hashes(value: &Value<'_>) -> Option<Secret> {
         ("sha-512-256", Algorithm::Sha512_256),
     ] {
         let Some(value) = table.get(name) else { continue };
-        match value.text().and_then(|text| Hash::parse(algorithm, text.as_bytes())) {
-            Some(hash) => hashes.push(hash),
-            None => {
-                value.clash(format!("expected {} hexadecimal digits", algorithm.digits()));
-                wrong = true;
-            }
+        let hash = value.text().and_then(|text| Hash::parse(algorithm, text.as_bytes()));
+        if let Some(hash) = hash {
+            hashes.push(hash);
+        } else {
+            value.clash(format!("expected {} hexadecimal digits", algorithm.digits()));
+            wrong = true;
         }
     }
     table.finish("ha1", |_| None);
     if hashes.is_empty() && !wrong {
         value.clash(format!("expected {HA1}"));
     }
-    (!hashes.is_empty() && !wrong).then(|| Secret::Ha1(hashes))
+    (!hashes.is_empty() && !wrong).then_some(Secret::Ha1(hashes))
 }
 
 #[cfg(test)]
