@@ -96,7 +96,7 @@ fn sip_s9_at_most_four_scripts_wait_for_their_calls() {
     let event = stage.proxy.service.log.wait_after(before, "the refusal", |event| {
         text(event, "message").contains("nothing changed")
     });
-    assert!(text(&event, "message").contains("4 earlier scripts"), "{event}");
+    assert!(text(&event, "message").contains("4 scripts"), "{event}");
     // All of them go on.
     for came in &calls {
         stage.refuses(0, came, "486 Busy Here");
