@@ -216,6 +216,7 @@ impl SipTransaction {
             self.home.table.borrow_mut().set_branches(*id, index + 1);
         }
         let uri = draft.uri.clone().unwrap_or_default();
+        let flags = draft.branch_flags;
         let options = self.generation.env.settings.stateful.options();
         let start = BranchStart {
             entry: Rc::clone(&self.entry),
@@ -236,7 +237,8 @@ impl SipTransaction {
             },
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { armed, spoke: false, breadth: share.unwrap_or(0) });
+        let breadth = share.unwrap_or(0);
+        self.branches.push(Branch { armed, spoke: false, flags, breadth });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,

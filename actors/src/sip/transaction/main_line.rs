@@ -184,6 +184,15 @@ impl Request {
             }
         }
     }
+
+    /// Its flags, as a route has left them (`setflag`).
+    pub(super) fn set_flags(&mut self, flags: u32) {
+        match self {
+            Self::Whole(draft) => draft.flags = flags,
+            Self::Parked(parked) => parked.set_flags(flags),
+            Self::Bare(_) => {}
+        }
+    }
 }
 
 /// What was let in once is read again whatever its size.
@@ -194,7 +203,10 @@ pub(super) const ANY_SIZE: Limits =
 pub(super) struct Branch {
     /// The routes that were armed when it was made.
     pub(super) armed: Rc<Armed>,
+    /// It had a reply before its final.
     pub(super) spoke: bool,
+    /// Its flags (`setbflag`).
+    pub(super) flags: u32,
     /// What it got of Max-Breadth; 0 without `max-breadth`.
     pub(super) breadth: u32,
 }
@@ -513,7 +525,10 @@ impl SipTransaction {
             Word::Sent(result) => self.sent(branch, result),
             Word::Reply(pass, draft) => self.heard(branch, pass, draft),
             Word::Timeout { spoke } => {
-                self.branch_failed(branch, 408, true);
+                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                    known.spoke |= spoke;
+                }
+                self.branch_failed(branch, 408, None);
                 self.machine.hear(branch, Says::Timeout { spoke }, now);
             }
             Word::Gone => self.machine.hear(branch, Says::Gone, now),

@@ -83,20 +83,26 @@ impl SipTransaction {
     pub(super) fn heard(&mut self, branch: u16, pass: Pass, draft: Box<Draft>) {
         let code = draft.message.status();
         let Some(known) = self.branches.get_mut(usize::from(branch)) else { return };
-        known.spoke = true;
-        let route = known.armed.reply.clone();
+        known.spoke |= pass == Pass::Provisional;
+        let (armed, flags) = (Rc::clone(&known.armed), known.flags);
         self.note_status(branch, code);
         let mut draft = draft;
-        if let Some(route) = route {
+        if let Some(route) = &armed.reply {
             let came: (Message, Received) = (draft.message.clone(), draft.received);
+            let request = self.request.draft();
+            (draft.flags, draft.branch_flags) = (request.flags, flags);
             let mut context = self.context(*draft, RouteKind::BranchReply);
             context.tm.branch = Some(branch);
             context.tm.reply_code = code;
-            let (context, end) = self.run(&route, context);
+            context.tm.armed = (*armed).clone();
+            context.tm.other = Some(Rc::new(request));
+            let (context, end) = self.run(route, context);
+            self.request.set_flags(context.draft.flags);
             if let Some(which) = context.tm.cancel_branches {
                 self.cancel_branches(branch, which);
             }
             if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                known.flags = context.draft.branch_flags;
                 if *known.armed != context.tm.armed {
                     known.armed = Rc::new(context.tm.armed.clone());
                 }
@@ -112,7 +118,7 @@ impl SipTransaction {
             Pass::Provisional => Says::Provisional(code, draft),
             Pass::Success => Says::Success(code, draft),
             Pass::Failure => {
-                self.branch_failed(branch, code, false);
+                self.branch_failed(branch, code, Some(&draft));
                 Says::Failure(code, draft)
             }
             Pass::Nothing => return,
@@ -139,10 +145,11 @@ impl SipTransaction {
         }
     }
 
-    /// The route of a branch that has failed, before the choice.
-    pub(super) fn branch_failed(&mut self, branch: u16, code: u16, timed_out: bool) {
+    /// The route of a branch that has failed, before the choice; without a reply it timed out.
+    pub(super) fn branch_failed(&mut self, branch: u16, code: u16, reply: Option<&Draft>) {
         self.note_status(branch, code);
         let known = self.branches.get(usize::from(branch));
+        let spoke = known.is_some_and(|known| known.spoke);
         let Some(route) = known.and_then(|known| known.armed.branch_failure.clone()) else {
             return;
         };
@@ -153,7 +160,9 @@ impl SipTransaction {
         let mut context = self.context(request, RouteKind::BranchFailure);
         context.tm.branch = Some(branch);
         context.tm.reply_code = code;
-        context.tm.branch_timed_out = timed_out;
+        context.tm.branch_timed_out = reply.is_none();
+        context.tm.branch_replied = spoke;
+        context.tm.other = reply.map(|reply| Rc::new(reply.clone()));
         self.run(&route, context);
     }
 
@@ -187,6 +196,7 @@ impl SipTransaction {
         context.tm.reply_code = code;
         context.tm.branch_timed_out = winner.timed_out;
         context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
+        context.tm.other = self.machine.reply_of(branch).map(|reply| Rc::new((**reply).clone()));
         context.tm.used = Some(used);
         if let Some(rare) = &mut self.rare {
             context.tm.groups = std::mem::take(&mut rare.groups);
@@ -264,6 +274,7 @@ impl SipTransaction {
 
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
         self.over(&mut context, end);
+        self.request.set_flags(context.draft.flags);
         if !context.tm.groups.is_empty() {
             self.rare().groups = std::mem::take(&mut context.tm.groups);
         }
@@ -271,7 +282,9 @@ impl SipTransaction {
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
-        match context.tm.owed.filter(|_| !self.entry.cancelled.get()) {
+        // A leg that could not be made leaves the failure as it is, unless that was dropped.
+        let stays = self.entry.cancelled.get() || self.machine.has_failed();
+        match context.tm.owed.filter(|_| !stays) {
             Some(failure) => self.reply_failure(failure),
             None => self.machine.decline(timers::now()),
         }
