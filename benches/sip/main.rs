@@ -20,6 +20,10 @@ use beside::{Must, Process, Ready, Row, Sampling, in_turn};
 const PLAN: &str = include_str!("plan.lua");
 const KAMAILIO: &str = include_str!("kamailio.cfg");
 const OPTIONS: &str = include_str!("options.xml");
+const RINGING: &str = include_str!("ringing.xml");
+
+/// Phones that ring beside the one that answers, in a fork.
+const RING: usize = 2;
 
 /// One call of so many may fail.
 const MOST_FAILED: u64 = 10;
@@ -50,13 +54,77 @@ enum Part {
     Stateless,
     /// OPTIONS that are answered without state
     Options,
+    /// The same calls, each request a transaction
+    Stateful,
+    /// Calls to three phones: one answers, two ring and are cancelled
+    Fork,
+}
+
+impl Part {
+    /// What both do with a request behind the checks: in Lua, and as Kamailio has it.
+    const fn route(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Stateless | Self::Options => (
+                "    KSR.setdsturi(\"sip:CALLEE\")\n    KSR.forward()",
+                "    $du = \"sip:CALLEE\";\n    forward();",
+            ),
+            Self::Stateful => (
+                "    if KSR.tm.t_check_trans() == 0 then return end\n    \
+                 KSR.setdsturi(\"sip:CALLEE\")\n    KSR.tm.t_relay()",
+                "    t_check_trans();\n    $du = \"sip:CALLEE\";\n    t_relay();",
+            ),
+            Self::Fork => (
+                "    if KSR.tm.t_check_trans() == 0 then return end\n    \
+                 KSR.setdsturi(\"sip:CALLEE\")\n    \
+                 if KSR.is_INVITE() then\n        \
+                 KSR.corex.append_branch_uri(\"sip:b@RING0\")\n        \
+                 KSR.corex.append_branch_uri(\"sip:c@RING1\")\n    end\n    KSR.tm.t_relay()",
+                "    t_check_trans();\n    $du = \"sip:CALLEE\";\n    \
+                 if (is_method(\"INVITE\")) {\n        append_branch(\"sip:b@RING0\");\n        \
+                 append_branch(\"sip:c@RING1\");\n    }\n    t_relay();",
+            ),
+        }
+    }
+}
+
+/// The phones behind a proxy.
+struct Phones {
+    callee: SocketAddr,
+    ringing: [SocketAddr; RING],
+}
+
+impl Phones {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { callee: free_port()?, ringing: [free_port()?, free_port()?] })
+    }
+
+    /// A plan with the addresses of these phones.
+    fn plan(&self, text: &str, route: &str) -> String {
+        let mut plan = text.replace("ROUTE", route).replace("CALLEE", &self.callee.to_string());
+        for (at, phone) in self.ringing.iter().enumerate() {
+            plan = plan.replace(&format!("RING{at}"), &phone.to_string());
+        }
+        plan
+    }
+
+    fn start(&self, part: Part, folder: &Path) -> anyhow::Result<Vec<Process>> {
+        let mut phones = vec![phone_at(self.callee, folder, &["-sn", "uas"])?];
+        if part == Part::Fork {
+            let file = folder.join("ringing.xml");
+            std::fs::write(&file, RINGING)?;
+            for phone in self.ringing {
+                phones.push(phone_at(phone, folder, &["-sf", "ringing.xml"])?);
+            }
+        }
+        Ok(phones)
+    }
 }
 
 /// A proxy that runs, with a callee behind it.
 struct Side {
     proxy: Process,
     entry: SocketAddr,
-    _callee: Process,
+    _phones: Vec<Process>,
     folder: tempfile::TempDir,
 }
 
@@ -68,12 +136,12 @@ impl Drop for Side {
 }
 
 impl Side {
-    fn lineway() -> anyhow::Result<Self> {
+    fn lineway(part: Part) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let (entry, at) = (free_port()?, free_port()?);
+        let (entry, phones) = (free_port()?, Phones::new()?);
         let [admin] = beside::free_addresses()?;
         let plan = folder.path().join("plan.lua");
-        std::fs::write(&plan, PLAN.replace("CALLEE", &at.to_string()))?;
+        std::fs::write(&plan, phones.plan(PLAN, part.route().0))?;
         let text = format!(
             "[service]\nworkers = 2\n[log]\nlevel = \"warn\"\n[admin]\nlisten = \"{admin}\"\n\
              [[node]]\nname = \"sip\"\ntype = \"SipListener\"\nnext = \"router\"\n\
@@ -87,12 +155,12 @@ impl Side {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lineway"));
         command.arg("run").arg("--config").arg(file);
         let (proxy, _) = beside::start_ready(&mut command, Ready::Admin(admin))?;
-        let callee = callee_at(at, folder.path())?;
-        Ok(Self { proxy, entry, _callee: callee, folder })
+        let phones = phones.start(part, folder.path())?;
+        Ok(Self { proxy, entry, _phones: phones, folder })
     }
 
     /// Nothing where Kamailio is not installed.
-    fn kamailio(program: &str) -> anyhow::Result<Option<Self>> {
+    fn kamailio(part: Part, program: &str) -> anyhow::Result<Option<Self>> {
         let there = Command::new(program).arg("-v").stdout(Stdio::null()).status();
         if !there.is_ok_and(|status| status.success()) {
             eprintln!(
@@ -101,9 +169,8 @@ impl Side {
             return Ok(None);
         }
         let folder = tempfile::tempdir()?;
-        let (entry, at) = (free_port()?, free_port()?);
-        let text =
-            KAMAILIO.replace("LISTEN", &entry.to_string()).replace("CALLEE", &at.to_string());
+        let (entry, phones) = (free_port()?, Phones::new()?);
+        let text = phones.plan(KAMAILIO, part.route().1).replace("LISTEN", &entry.to_string());
         let file = folder.path().join("kamailio.cfg");
         std::fs::write(&file, text)?;
         let mut command = Command::new(program);
@@ -112,8 +179,8 @@ impl Side {
         command.arg("-f").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
         let mut proxy = Process::start(&mut command)?;
         await_answer(entry, &mut proxy)?;
-        let callee = callee_at(at, folder.path())?;
-        Ok(Some(Self { proxy, entry, _callee: callee, folder }))
+        let phones = phones.start(part, folder.path())?;
+        Ok(Some(Self { proxy, entry, _phones: phones, folder }))
     }
 
     /// CPU µs for each of so many calls or requests, at so many each second.
@@ -129,7 +196,7 @@ impl Side {
     fn load(&self, part: Part, rate: u32, count: u64) -> anyhow::Result<()> {
         let mut command = Command::new("sipp");
         match part {
-            Part::Stateless => command.args(["-sn", "uac"]),
+            Part::Stateless | Part::Stateful | Part::Fork => command.args(["-sn", "uac"]),
             Part::Options => {
                 let file = self.folder.path().join("options.xml");
                 std::fs::write(&file, OPTIONS)?;
@@ -165,10 +232,11 @@ fn failed_calls(screens: &str) -> Option<u64> {
     line.rsplit('|').next()?.trim().parse().ok()
 }
 
-/// A phone that answers every call.
-fn callee_at(at: SocketAddr, folder: &Path) -> anyhow::Result<Process> {
+/// A phone that plays this scenario.
+fn phone_at(at: SocketAddr, folder: &Path, scenario: &[&str]) -> anyhow::Result<Process> {
     let mut command = Command::new("sipp");
-    command.args(["-sn", "uas", "-i", "127.0.0.1", "-p", &at.port().to_string(), "-nostdin"]);
+    command.args(scenario);
+    command.args(["-i", "127.0.0.1", "-p", &at.port().to_string(), "-nostdin"]);
     command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     Process::start(&mut command)
 }
@@ -213,11 +281,16 @@ fn main() -> anyhow::Result<ExitCode> {
         let (name, limit, rate) = match part {
             Part::Stateless => ("CPU µs for a call, without state", 1.5, args.calls),
             Part::Options => ("CPU µs for an OPTIONS that is answered", 1.3, args.options),
+            Part::Stateful => ("CPU µs for a call, with transactions", 1.5, args.calls),
+            Part::Fork => ("CPU µs for a call to three phones", 1.5, args.calls / 2),
         };
         let measured = in_turn(
             args.sampling.rounds,
             &[(name.to_owned(), Must::RatioAtMost(limit))],
-            |at| if at == 0 { Side::kamailio(&args.kamailio) } else { Side::lineway().map(Some) },
+            |at| match at {
+                0 => Side::kamailio(*part, &args.kamailio),
+                _ => Side::lineway(*part).map(Some),
+            },
             |side| Ok(vec![side.measure(*part, rate, args.sampling.seconds)?]),
         );
         match measured {

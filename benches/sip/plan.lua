@@ -11,6 +11,5 @@ function ksr_request_route()
     if KSR.is_method("INVITE") then
         KSR.rr.record_route()
     end
-    KSR.setdsturi("sip:CALLEE")
-    KSR.forward()
+ROUTE
 end

@@ -1,6 +1,6 @@
 //! S-15: edits of headers never make a message that is none.
 
-use crate::kit::{Scene, Setup, plan};
+use crate::kit::{Scene, Setup, fresh, plan};
 use crate::raw::{Sip, Udp};
 
 const A: &str = "KSR.textops.remove_hf_re(\"^User-A\")\nKSR.hdr.remove(\"User-Agent\")\n";
@@ -26,7 +26,7 @@ fn options(alice: &Udp, bob: &Udp) -> String {
 
 /// What Bob gets, without the own Via, and what was sent.
 fn edited(edits: &str) -> (String, String) {
-    let scene = Scene::new(&format!("KSR.maxfwd.process_maxfwd(70)\n{edits}KSR.forward()"));
+    let scene = Scene::new(&format!("KSR.maxfwd.process_maxfwd(70)\n{edits}SEND()"));
     let sent = options(&scene.alice, &scene.bob);
     let came = scene.pass(&sent);
     let at =
@@ -151,7 +151,7 @@ fn case_s15_any_set_of_edits_gives_a_well_formed_message() {
     for edit in edits {
         lua.extend(["function() ", edit, " end,\n"]);
     }
-    lua += "}\nfor n in KSR.hdr.get('X-Edits'):gmatch('%d+') do edits[tonumber(n)]() end\nKSR.forward()";
+    lua += "}\nfor n in KSR.hdr.get('X-Edits'):gmatch('%d+') do edits[tonumber(n)]() end\nSEND()";
     let proxy = Setup::default().script(&plan(bob.at(), &lua));
     let alice = Udp::new();
     let mut seed = 7_u64;
@@ -164,7 +164,10 @@ fn case_s15_any_set_of_edits_gives_a_well_formed_message() {
             set.push((seed >> 33) as usize % edits.len() + 1);
         }
         let line = format!("X-Edits: {set:?}\r\n");
-        alice.send(proxy.udp(), options(&alice, &bob).replace("Date", &format!("{line}Date")));
+        let sent = options(&alice, &bob)
+            .replace("Date", &format!("{line}Date"))
+            .replace("bKl1", &format!("bK{}", fresh("l1")));
+        alice.send(proxy.udp(), sent);
         let came = bob.receive();
         let lines = came.lines();
         assert_eq!(lines[0], format!("OPTIONS sip:bob@{} SIP/2.0", bob.at()), "{set:?}");

@@ -1,5 +1,7 @@
 //! The program as a SIP proxy, with a script of the test's own or the built-in one.
 
+#![allow(dead_code, reason = "each binary uses a part of it")]
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,6 +13,9 @@ use crate::raw::{Sip, Udp, reply, request};
 
 /// One socket of each transport.
 pub(crate) const BOTH: &str = "\"udp:127.0.0.1:0\", \"tcp:127.0.0.1:0\"";
+
+/// Nothing is sent again while a test runs, which would come where nothing is expected.
+pub(crate) const CALM: &str = ", retr-timer1-ms = 60000, retr-timer2-ms = 60000";
 
 /// A running proxy.
 pub(crate) struct Proxy {
@@ -59,7 +64,8 @@ impl Setup {
     #[track_caller]
     pub(crate) fn built_in(self) -> Proxy {
         let folder = tempfile::tempdir().expect("a folder");
-        self.start(folder, "mode = \"stateless\"")
+        let mode = if crate::STATEFUL { "stateful" } else { "stateless" };
+        self.start(folder, &format!("mode = \"{mode}\""))
     }
 
     /// With this whole script.
@@ -82,7 +88,10 @@ impl Setup {
 
     #[track_caller]
     fn start(self, folder: TempDir, script: &str) -> Proxy {
-        let Self { workers, listen, listener, router, tables } = self;
+        let Self { workers, listen, listener, mut router, tables } = self;
+        if crate::STATEFUL && !router.contains("retr-timer1") {
+            router.push_str(CALM);
+        }
         let service = Service::start(&format!(
             "[service]\nworkers = {workers}\n{tables}\
              [[node]]\nname = \"sip\"\ntype = \"SipListener\"\nnext = \"routes\"\n\
@@ -110,8 +119,8 @@ impl Proxy {
     #[track_caller]
     pub(crate) fn answers_first(&self, phone: &Udp, call: &str) {
         let uri = format!("sip:probe@{}", self.udp());
-        phone.send(self.udp(), request("OPTIONS", &uri, &phone.via("probe"), call));
-        let answer = phone.receive();
+        phone.send(self.udp(), request("OPTIONS", &uri, &phone.via(&fresh("probe")), call));
+        let answer = phone.hear();
         assert_eq!(answer.first(), "SIP/2.0 200 Probe", "something else came first: {answer:?}");
     }
 
@@ -120,9 +129,35 @@ impl Proxy {
     #[track_caller]
     pub(crate) fn sends_first(&self, from: &Udp, to: &Udp, call: &str) {
         let uri = format!("sip:fence@{}", to.at());
-        from.send(self.udp(), request("INFO", &uri, &from.via("fence"), call));
-        let came = to.receive();
+        from.send(self.udp(), request("INFO", &uri, &from.via(&fresh("fence")), call));
+        let came = to.hear();
         assert_eq!(came.first(), format!("INFO {uri} SIP/2.0"), "something else came first");
+    }
+
+    /// A good request is served, whatever was sent before it and whatever became of that; what
+    /// came to the two phones before it.
+    #[track_caller]
+    pub(crate) fn served_behind(&self, alice: &Udp, bob: &Udp) -> (Vec<Sip>, Vec<Sip>) {
+        let good =
+            request("INFO", &format!("sip:fence@{}", bob.at()), &alice.via(&fresh("good")), "c1");
+        alice.send(self.udp(), good.replace("CSeq: 1", "CSeq: 4711"));
+        let (mut at_bob, mut at_alice) = (vec![], vec![]);
+        let is_good = |sip: &Sip| sip.lines().contains(&"CSeq: 4711 INFO".to_owned());
+        loop {
+            let came = bob.receive();
+            if is_good(&came) {
+                bob.send(self.udp(), reply(&came, "200 OK", ""));
+                break;
+            }
+            at_bob.push(came);
+        }
+        loop {
+            let came = alice.receive();
+            if is_good(&came) {
+                return (at_bob, at_alice);
+            }
+            at_alice.push(came);
+        }
     }
 
     /// How many messages were dropped for a reason.
@@ -131,9 +166,19 @@ impl Proxy {
     }
 }
 
+/// A name that nothing else in this process has.
+pub(crate) fn fresh(name: &str) -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{name}{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// A script for requests: `lua` is its body, with `BOB` for the URI of a phone. What [`Proxy`] asks
-/// by itself is answered or sent on.
+/// by itself is answered or sent on without state. `SEND` stands for how the body sends a request on
+/// in this binary: `KSR.forward`, or `KSR.tm.t_relay`.
 pub(crate) fn plan(bob: SocketAddr, lua: &str) -> String {
+    let lua =
+        lua.replace("SEND(", if crate::STATEFUL { "KSR.tm.t_relay(" } else { "KSR.forward(" });
     format!(
         "BOB = \"sip:bob@{bob}\"\n\
          function ksr_request_route()\n\
@@ -144,10 +189,10 @@ pub(crate) fn plan(bob: SocketAddr, lua: &str) -> String {
 }
 
 /// To Bob, with his address in the Request-URI.
-pub(crate) const TO_BOB: &str = "KSR.seturi(BOB)\nKSR.forward()";
+pub(crate) const TO_BOB: &str = "KSR.seturi(BOB)\nSEND()";
 
 /// To Bob, with the Request-URI as it came.
-pub(crate) const PAST_TO_BOB: &str = "KSR.setdsturi(BOB)\nKSR.forward()";
+pub(crate) const PAST_TO_BOB: &str = "KSR.setdsturi(BOB)\nSEND()";
 
 /// A proxy between two phones.
 pub(crate) struct Scene {

@@ -6,7 +6,11 @@
 mod common;
 
 mod kit;
+mod player;
 mod raw;
+
+/// The tests that both binaries have run here against a proxy that stores nothing.
+pub(crate) const STATEFUL: bool = false;
 
 mod cases;
 mod cases_edits;
@@ -18,3 +22,4 @@ mod rules_routing;
 mod rules_transport;
 mod scripts;
 mod sipp;
+mod stateless;

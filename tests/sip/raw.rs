@@ -1,10 +1,15 @@
 //! Phones: sockets that send and take SIP messages as bytes.
 
+#![allow(dead_code, reason = "each binary uses a part of it")]
+
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::common::{PATIENCE, until};
+
+/// How the 100 begins that the proxy makes by itself, which no phone here writes so.
+pub(crate) const TRYING: &str = "SIP/2.0 100 trying -- your call is important to us\r\n";
 
 /// A message as it came.
 #[derive(Clone, PartialEq, Eq)]
@@ -119,6 +124,12 @@ pub(crate) fn with_body(request: &str, body: &str) -> String {
 /// A reply as a phone makes it: what has to be repeated as it came, and a tag of To.
 #[track_caller]
 pub(crate) fn reply(to: &Sip, status: &str, more: &str) -> String {
+    reply_as("tb", to, status, more)
+}
+
+/// The same with a tag of the phone's own.
+#[track_caller]
+pub(crate) fn reply_as(tag: &str, to: &Sip, status: &str, more: &str) -> String {
     let kept = ["via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "record-route"];
     // Header lines with what they are folded into.
     let mut headers: Vec<String> = vec![];
@@ -133,7 +144,7 @@ pub(crate) fn reply(to: &Sip, status: &str, more: &str) -> String {
         let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_to = name == "to" || name == "t";
         if is_to && !header.contains("tag=") && !status.starts_with("100") {
-            reply.extend([&header, ";tag=tb\r\n"]);
+            reply.extend([&header, ";tag=", tag, "\r\n"]);
         } else if kept.contains(&name.as_str()) {
             reply.extend([&header, "\r\n"]);
         }
@@ -180,10 +191,21 @@ impl Udp {
         (Sip(buffer), from)
     }
 
-    /// The next datagram.
+    /// The next datagram, whatever it is.
+    #[track_caller]
+    pub(crate) fn hear(&self) -> Sip {
+        self.receive_from().0
+    }
+
+    /// The next datagram but for the 100 that a transaction begins with.
     #[track_caller]
     pub(crate) fn receive(&self) -> Sip {
-        self.receive_from().0
+        loop {
+            let came = self.hear();
+            if !came.0.starts_with(TRYING.as_bytes()) {
+                return came;
+            }
+        }
     }
 
     /// Whether a datagram waits.
@@ -291,9 +313,20 @@ impl Tcp {
         self.got.drain(..count).collect()
     }
 
-    /// The next message, by its Content-Length.
+    /// The next message but for the 100 that a transaction begins with.
     #[track_caller]
     pub(crate) fn receive(&mut self) -> Sip {
+        loop {
+            let came = self.hear();
+            if !came.0.starts_with(TRYING.as_bytes()) {
+                return came;
+            }
+        }
+    }
+
+    /// The next message, by its Content-Length.
+    #[track_caller]
+    pub(crate) fn hear(&mut self) -> Sip {
         let head = loop {
             let end = self.got.windows(4).position(|four| four == b"\r\n\r\n");
             if let Some(end) = end {

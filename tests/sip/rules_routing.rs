@@ -2,23 +2,23 @@
 
 use std::net::SocketAddr;
 
-use crate::kit::{PAST_TO_BOB, Scene, Setup};
+use crate::kit::{PAST_TO_BOB, Scene, Setup, fresh};
 use crate::raw::{Sip, Udp, reply, request};
 
 /// Follows the route of a dialog, records one for a call's begin.
 const DIALOGS: &str = "if KSR.siputils.has_totag() > 0 then
     local followed = KSR.rr.loose_route()
     KSR.hdr.append(\"X-Followed: \" .. followed .. \"\\r\\n\")
-    KSR.forward()
+    SEND()
     return
 end
 KSR.rr.record_route()
 KSR.seturi(BOB)
-KSR.forward()";
+SEND()";
 
 /// A request within a dialog, with these header lines in front of Max-Forwards.
 fn within(scene: &Scene, method: &str, uri: &str, lines: &str) -> String {
-    request(method, uri, &scene.alice.via("d1"), "c1")
+    request(method, uri, &scene.alice.via(&fresh("d")), "c1")
         .replace("To: <sip:bob@127.0.0.1>", "To: <sip:bob@127.0.0.1>;tag=tb")
         .replace("Max-Forwards", &format!("{lines}Max-Forwards"))
 }
@@ -81,7 +81,7 @@ fn sip_r114_its_shape_and_place() {
             KSR.rr.record_route()
         end
         KSR.setdsturi(BOB)
-        KSR.forward()";
+        SEND()";
     let scene = Scene::new(lua);
     let record = scene.pass(scene.request("INVITE", "c1")).one("Record-Route");
     assert!(record.contains(";lr;nat=yes"), "{record}");
@@ -167,7 +167,7 @@ fn sip_r116_the_built_in_script_takes_the_route_out_of_initial_requests() {
     let scene = Scene::built_in();
     for route in [own(scene.proxy.udp()), "<sip:192.0.2.1;lr>".to_owned()] {
         let sent = scene
-            .direct("INVITE", "c1")
+            .direct("INVITE", &fresh("c"))
             .replace("Max-Forwards", &format!("Route: {route}\r\nMax-Forwards"));
         let came = scene.pass(sent);
         assert!(came.all("Route").is_empty(), "{came:?}");
@@ -239,7 +239,7 @@ const ROUND: &str = "if KSR.maxfwd.process_maxfwd(70) < 0 then
     return
 end
 KSR.setdsturi(\"sip:\" .. KSR.pv.gete(\"$Ri\") .. \":\" .. KSR.pv.gete(\"$Rp\"))
-KSR.forward()";
+SEND()";
 
 #[test]
 fn sip_r121_a_loop_ends_with_482_or_483() {
@@ -255,10 +255,15 @@ fn sip_r121_a_loop_ends_with_482_or_483() {
 fn sip_r122_a_loop_ends_by_max_forwards() {
     let scene = Scene::new(ROUND);
     for hops in [0, 1, 7, 70] {
-        let before = scene.proxy.service.metric("lineway_sip_requests_forwarded_total", &[]);
-        let sent = scene.request("INVITE", "c1").replace("ds: 70", &format!("ds: {hops}"));
+        let forwarded = || {
+            let invites = [("node", "routes"), ("method", "INVITE")];
+            scene.proxy.service.metric("lineway_sip_requests_forwarded_total", &invites)
+        };
+        let before = forwarded();
+        let call = fresh("c");
+        let sent = scene.request("INVITE", &call).replace("ds: 70", &format!("ds: {hops}"));
         assert_eq!(scene.ask(sent).status(), 483);
-        let after = scene.proxy.service.metric("lineway_sip_requests_forwarded_total", &[]);
+        let after = forwarded();
         assert_eq!((after - before) as u32, hops);
     }
 }
@@ -300,7 +305,9 @@ fn sip_s6_2_a_preloaded_route_of_ours_alone_is_told_to_the_script() {
     );
     let scene = Scene::new(&lua);
     let with = |route: &str| {
-        scene.request("INVITE", "c1").replace("Max-Forwards", &format!("{route}Max-Forwards"))
+        scene
+            .request("INVITE", &fresh("c"))
+            .replace("Max-Forwards", &format!("{route}Max-Forwards"))
     };
     let route = format!("Route: {}\r\n", own(scene.proxy.udp()));
     assert_eq!(scene.pass(with(&route)).one("X-Followed"), "-3");

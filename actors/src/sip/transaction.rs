@@ -27,4 +27,4 @@ pub(super) use branch::Replied;
 pub(super) use home::{BranchEntry, Hold};
 pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
-pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith};
+pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith, Times};

@@ -78,8 +78,8 @@ fn mark(draft: &Draft) -> u64 {
         }
         put(name.as_str().as_bytes());
     }
-    let [a, b, c, d, e, f, g, h, ..]: [u8; 16] = md5.finalize().into();
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let sum: [u8; 16] = md5.finalize().into();
+    sum[..8].iter().fold(0, |mark, byte| mark << 8 | u64::from(*byte))
 }
 
 /// Over how many branches a request may be spread from here on (RFC 5393 5.3.3): what it says, and

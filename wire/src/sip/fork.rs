@@ -355,14 +355,6 @@ impl<R> Fork<R> {
         self.branches.iter().enumerate().filter_map(last)
     }
 
-    /// The reply with which this branch has failed, if one came.
-    pub(super) fn reply_of(&self, branch: u16) -> Option<&R> {
-        match self.branches.get(usize::from(branch))? {
-            Branch::Failed(last) => last.reply.as_ref(),
-            _ => None,
-        }
-    }
-
     /// The status of the final of this branch that counts.
     pub(super) fn code(&self, branch: u16) -> Option<u16> {
         match self.branches.get(usize::from(branch))? {

@@ -150,7 +150,7 @@ pub enum Progress {
 ///   name with a port ──────────────────▶ Hosts
 ///   address ─────────────────────────────────────▶ found
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Locate {
     options: LocateOptions,
     /// The name that is looked for.
@@ -166,7 +166,7 @@ pub struct Locate {
 }
 
 /// What the last questions were.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Asked {
     /// None that is open.
     Nothing,
@@ -179,7 +179,7 @@ enum Asked {
 }
 
 /// What may lead to destinations, in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Todo {
     /// The servers of a service; without any the domain itself is it.
     Service(Transport, Bytes),

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{Buf, BufMut, Bytes, TryGetError};
 use lineway_wire::sip::own::Transport;
 use lineway_wire::sip::registrar::{Binding, Methods};
 
@@ -32,37 +32,47 @@ pub(super) fn write(bindings: &[Binding]) -> Vec<u8> {
     out
 }
 
+/// What is no record.
+struct Broken;
+
+impl From<TryGetError> for Broken {
+    fn from(_: TryGetError) -> Self {
+        Self
+    }
+}
+
 /// Reads what [`write`] wrote; `None` for anything else.
 pub(super) fn read(record: &[u8]) -> Option<Vec<Binding>> {
     // The texts of an address stay together.
     let mut record = Bytes::copy_from_slice(record);
     let mut bindings = Vec::new();
     while record.has_remaining() {
-        bindings.push(binding(&mut record)?);
+        bindings.push(binding(&mut record).ok()?);
     }
     Some(bindings)
 }
 
-fn binding(record: &mut Bytes) -> Option<Binding> {
-    let [expires, changed, ruid] =
-        [record.try_get_u64().ok()?, record.try_get_u64().ok()?, record.try_get_u64().ok()?];
-    let (cseq, flags) = (record.try_get_u32().ok()?, record.try_get_u32().ok()?);
+fn binding(record: &mut Bytes) -> Result<Binding, Broken> {
+    let (expires, changed, ruid) =
+        (record.try_get_u64()?, record.try_get_u64()?, record.try_get_u64()?);
+    let (cseq, flags) = (record.try_get_u32()?, record.try_get_u32()?);
     let q = match read_number(record)? {
-        Some(q) => Some(u16::try_from(q).ok().filter(|q| *q <= 1000)?),
+        Some(q) => Some(u16::try_from(q).ok().filter(|q| *q <= 1000).ok_or(Broken)?),
         None => None,
     };
     let methods = read_number(record)?.map(Methods);
     let reg_id = read_number(record)?;
-    let (uri, call_id) = (read_text(record)??, read_text(record)??);
+    let uri = read_text(record)?.ok_or(Broken)?;
+    let call_id = read_text(record)?.ok_or(Broken)?;
     let received = read_text(record)?;
     let path = read_text(record)?;
     let user_agent = read_text(record)?;
     let instance = read_text(record)?;
     let socket = match read_text(record)? {
-        Some(socket) => Some(read_socket(&socket)?),
+        Some(socket) => Some(read_socket(&socket).ok_or(Broken)?),
         None => None,
     };
-    Some(Binding {
+    Ok(Binding {
         uri,
         q,
         expires,
@@ -86,9 +96,9 @@ fn number(out: &mut Vec<u8>, number: Option<u32>) {
     out.put_u32(number.unwrap_or(0));
 }
 
-fn read_number(record: &mut Bytes) -> Option<Option<u32>> {
-    let (is_there, number) = (record.try_get_u8().ok()?, record.try_get_u32().ok()?);
-    Some((is_there == 1).then_some(number))
+fn read_number(record: &mut Bytes) -> Result<Option<u32>, Broken> {
+    let (is_there, number) = (record.try_get_u8()?, record.try_get_u32()?);
+    Ok((is_there == 1).then_some(number))
 }
 
 /// A text behind its length and 1; 0 for none. None is longer than a message.
@@ -97,10 +107,10 @@ fn text(out: &mut Vec<u8>, text: Option<&Bytes>) {
     out.put_slice(text.map_or(&[], |text| text));
 }
 
-fn read_text(record: &mut Bytes) -> Option<Option<Bytes>> {
-    let Some(length) = record.try_get_u32().ok()?.checked_sub(1) else { return Some(None) };
-    let length = usize::try_from(length).ok().filter(|length| *length <= record.remaining())?;
-    Some(Some(record.split_to(length)))
+fn read_text(record: &mut Bytes) -> Result<Option<Bytes>, Broken> {
+    let Some(length) = record.try_get_u32()?.checked_sub(1) else { return Ok(None) };
+    let length = usize::try_from(length).ok().filter(|length| *length <= record.remaining());
+    Ok(Some(record.split_to(length.ok_or(Broken)?)))
 }
 
 fn read_socket(text: &[u8]) -> Option<(Transport, SocketAddr)> {

@@ -23,7 +23,7 @@ fn register(user: &str, cseq: u32, contact: &str) -> Register {
 }
 
 fn origin() -> Origin {
-    let socket = Some(("127.0.0.1:5060").parse().unwrap());
+    let socket = Some("127.0.0.1:5060".parse().unwrap());
     Origin {
         received: Some("sip:10.0.0.1:5080".into()),
         socket: socket.map(|address| (lineway_wire::sip::own::Transport::Udp, address)),

@@ -27,6 +27,16 @@ use crate::worker::Worker;
 pub(in crate::sip) const UNREACHABLE: Failure =
     Failure { code: 477, reason: "Unfortunately error on sending to next hop occurred" };
 
+/// What a script is told of a request that could not be sent: the code where the next hop is not
+/// known or not there (contract 9).
+pub(in crate::sip) const fn result_of(failure: Failure) -> i64 {
+    match failure.code {
+        477 => -477,
+        478 => -478,
+        _ => -1,
+    }
+}
+
 /// What came of sending a request on.
 pub(in crate::sip) enum Outcome<T> {
     /// It left, or failed.
@@ -45,6 +55,27 @@ pub(in crate::sip) struct Left {
     pub(in crate::sip) way: Way,
     /// What left.
     pub(in crate::sip) bytes: Bytes,
+    /// With `dns-failover`: where else it can go, should nobody answer there (RFC 3263 4.3).
+    pub(in crate::sip) elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// Further addresses of a request.
+#[derive(Debug)]
+pub(in crate::sip) struct Elsewhere {
+    draft: Draft,
+    explicit: Option<Bytes>,
+    to: VecDeque<Destination>,
+    /// Servers that have not been asked for their addresses.
+    locate: Option<Locate>,
+}
+
+impl Elsewhere {
+    /// The same request to the next address, as another branch.
+    pub(in crate::sip) fn going(self, index: u32, cancelled: Rc<Cell<bool>>) -> Going {
+        let Self { draft, explicit, to, locate } = self;
+        let cancelled = Some(cancelled);
+        Going { draft, explicit, index, cancelled, to: Some((to, locate)) }
+    }
 }
 
 /// A request on its way out.
@@ -58,16 +89,34 @@ pub(in crate::sip) struct Going {
     pub(in crate::sip) index: u32,
     /// Set when the caller does not want it any more: what was not sent is not.
     pub(in crate::sip) cancelled: Option<Rc<Cell<bool>>>,
+    /// The addresses that are left, where they are known.
+    pub(in crate::sip) to: Option<(VecDeque<Destination>, Option<Locate>)>,
 }
 
 impl Going {
     /// A request that goes on without state.
     pub(in crate::sip) const fn stateless(draft: Draft, explicit: Option<Bytes>) -> Self {
-        Self { draft, explicit, index: 0, cancelled: None }
+        Self { draft, explicit, index: 0, cancelled: None, to: None }
     }
 
     fn is_cancelled(&self) -> bool {
         self.cancelled.as_ref().is_some_and(|cancelled| cancelled.get())
+    }
+}
+
+impl Left {
+    /// With the addresses that were not tried.
+    fn or_elsewhere(
+        mut self,
+        going: Going,
+        to: VecDeque<Destination>,
+        locate: Option<Locate>,
+    ) -> Self {
+        if !to.is_empty() || locate.is_some() {
+            let Going { draft, explicit, .. } = going;
+            self.elsewhere = Some(Box::new(Elsewhere { draft, explicit, to, locate }));
+        }
+        self
     }
 }
 
@@ -147,7 +196,16 @@ impl Sending {
     }
 
     /// Sends the request of a branch.
-    pub(in crate::sip) fn branch(self: &Rc<Self>, going: Going) -> Outcome<Left> {
+    pub(in crate::sip) fn branch(self: &Rc<Self>, mut going: Going) -> Outcome<Left> {
+        if let Some((to, locate)) = going.to.take() {
+            return match locate {
+                Some(locate) => {
+                    let found = Progress::Found(to.into());
+                    Outcome::Later(Rc::clone(self).search(going, locate, found).boxed_local())
+                }
+                None => self.try_each(going, to, None),
+            };
+        }
         let found = self.locate(&going.draft, going.explicit.as_deref());
         self.go(going, found)
     }
@@ -173,7 +231,9 @@ impl Sending {
                 self.metrics.unresolved.inc();
                 Outcome::Now(Err(failure))
             }
-            Ok((_, Progress::Found(destinations))) => self.try_each(going, destinations.into()),
+            Ok((_, Progress::Found(destinations))) => {
+                self.try_each(going, destinations.into(), None)
+            }
             Ok((locate, progress)) => {
                 Outcome::Later(Rc::clone(self).search(going, locate, progress).boxed_local())
             }
@@ -189,7 +249,8 @@ impl Sending {
     ) -> Result<Left, Failure> {
         loop {
             let destinations = self.found(&mut locate, progress).await?;
-            match self.try_each(going.clone(), destinations.into()).wait().await {
+            let tried = self.try_each(going.clone(), destinations.into(), Some(&locate));
+            match tried.wait().await {
                 Err(failure) if self.settings.dns_failover && !going.is_cancelled() => {
                     progress = locate.more().map_err(|_| failure)?;
                 }
@@ -200,8 +261,15 @@ impl Sending {
 
     /// Tries addresses in turn until the request has left by one; without `dns-failover` only the
     /// first.
-    fn try_each(self: &Rc<Self>, going: Going, mut to: VecDeque<Destination>) -> Outcome<Left> {
-        if !self.settings.dns_failover {
+    fn try_each(
+        self: &Rc<Self>,
+        going: Going,
+        mut to: VecDeque<Destination>,
+        locate: Option<&Locate>,
+    ) -> Outcome<Left> {
+        let failover = self.settings.dns_failover;
+        let locate = locate.filter(|_| failover);
+        if !failover {
             to.truncate(1);
         }
         while let Some(destination) = to.pop_front() {
@@ -211,20 +279,22 @@ impl Sending {
             match self.try_one(&going.draft, going.index, destination) {
                 (Sent::Done, left) => {
                     self.forwarded(&going.draft);
+                    let left = left.map(|left| left.or_elsewhere(going, to, locate.cloned()));
                     return Outcome::Now(left.ok_or(UNREACHABLE));
                 }
                 (Sent::Failed(error), _) => self.metrics.send_error(error),
                 (Sent::Later(sent), left) => {
-                    let this = Rc::clone(self);
+                    let (this, locate) = (Rc::clone(self), locate.cloned());
                     return Outcome::Later(Box::pin(async move {
                         match sent.await {
                             Ok(()) => {
                                 this.forwarded(&going.draft);
+                                let left = left.map(|left| left.or_elsewhere(going, to, locate));
                                 return left.ok_or(UNREACHABLE);
                             }
                             Err(error) => this.metrics.send_error(error),
                         }
-                        this.try_each(going, to).wait().await
+                        this.try_each(going, to, locate.as_ref()).wait().await
                     }));
                 }
             }
@@ -253,7 +323,7 @@ impl Sending {
             bytes = self.written(draft, stream, index);
         }
         let way = way(socket, to.address);
-        (self.transports.send(&way, bytes.clone()), Some(Left { way, bytes }))
+        (self.transports.send(&way, bytes.clone()), Some(Left { way, bytes, elsewhere: None }))
     }
 
     fn written(&self, draft: &Draft, socket: &Socket, index: u32) -> Bytes {

@@ -84,9 +84,12 @@ pub struct SipBranch {
     counted: bool,
     /// A provisional came.
     spoke: bool,
+    /// Another final behind the first was logged.
+    warned: bool,
 }
 
 /// Where a branch is.
+#[expect(clippy::large_enum_variant, reason = "nearly all have left, and stay so")]
 enum State {
     /// Its request has not left yet.
     Going(Box<ClientStart>),
@@ -138,6 +141,7 @@ impl SipBranch {
                 timer: None,
                 counted: false,
                 spoke: false,
+                warned: false,
             };
             if let Some(later) = later {
                 ctx.spawn(later.into_actor(&branch).map(|left, branch: &mut Self, ctx| {
@@ -180,6 +184,18 @@ impl SipBranch {
     fn count(&mut self, how: SipBranchEnd) {
         if !std::mem::replace(&mut self.counted, true) {
             self.entry.home.metrics.transactions.branch_closed(how);
+        }
+    }
+
+    /// Nobody is there, or has time (RFC 3263 4.3): the transaction goes elsewhere, if it can.
+    fn say_or_go(&mut self, word: Word, hold: Option<Hold>) {
+        let elsewhere = match &mut self.state {
+            State::Sent(client, left) if !client.is_cancelled() => left.elsewhere.take(),
+            _ => None,
+        };
+        match elsewhere {
+            Some(elsewhere) => self.say(Word::Elsewhere(elsewhere, Box::new(word)), hold),
+            None => self.say(word, hold),
         }
     }
 
@@ -229,8 +245,15 @@ impl SipBranch {
         if of_cancel {
             return client.cancel_answered(code, now);
         }
+        let before = client.ended();
         let heard = client.reply(code, now);
         let cancelled = client.is_cancelled();
+        let is_other = before.is_some_and(|before| before != code && before != 487)
+            && !(code == 487 && before == Some(408));
+        if code >= 300 && is_other && heard.pass == Pass::Nothing && !self.warned {
+            self.warned = true;
+            self.entry.home.warn_of_final(&draft.message, before.unwrap_or_default());
+        }
         if heard.ack
             && let State::Sent(_, left) = &self.state
             && let Some(request) = Self::request(left)
@@ -250,8 +273,12 @@ impl SipBranch {
         if code < 200 {
             self.forget_the_rest();
         }
-        if heard.pass != Pass::Nothing {
-            self.say(Word::Reply(heard.pass, draft), Some(hold));
+        match heard.pass {
+            Pass::Nothing => {}
+            Pass::Failure if code == 503 => {
+                self.say_or_go(Word::Reply(heard.pass, draft), Some(hold));
+            }
+            pass => self.say(Word::Reply(pass, draft), Some(hold)),
         }
     }
 
@@ -291,7 +318,8 @@ impl SipBranch {
                     if cancel {
                         self.send_cancel();
                     }
-                    self.say(Word::Timeout { spoke }, None);
+                    let word = Word::Timeout { spoke };
+                    if spoke { self.say(word, None) } else { self.say_or_go(word, None) }
                 }
             }
         }

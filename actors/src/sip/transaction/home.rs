@@ -42,6 +42,8 @@ pub(crate) struct Home {
     pub(in crate::sip) holds: Arc<Holds>,
     /// Calls that would begin are refused.
     pub(in crate::sip) drains: Cell<bool>,
+    /// When another final of a branch was logged last.
+    warned: Cell<Option<Instant>>,
     /// The script errors that were logged, by their place.
     told: RefCell<HashMap<(Arc<str>, u32), Told>>,
 }
@@ -224,8 +226,8 @@ impl Home {
         shared: Arc<SipShared>,
     ) -> Self {
         let (table, holds, told) = (RefCell::default(), Arc::default(), RefCell::default());
-        let drains = Cell::new(false);
-        Self { worker, node, metrics, shared, table, holds, drains, told }
+        let (drains, warned) = (Cell::new(false), Cell::new(None));
+        Self { worker, node, metrics, shared, table, holds, drains, warned, told }
     }
 
     /// Sends bytes; `sent` counts them when they have left.
@@ -273,6 +275,20 @@ impl Home {
         let call_id = String::from_utf8_lossy(message.call_id());
         tracing::error!(
             node = %self.node, %error, %method, ?call_id, untold, "the script failed"
+        );
+    }
+
+    /// Logs that a branch had another final behind its first (contract 2.6); one line a second.
+    pub(super) fn warn_of_final(&self, reply: &Message, before: u16) {
+        let now = timers::now();
+        if self.warned.get().is_some_and(|at| now.duration_since(at) < TELL_EVERY) {
+            return;
+        }
+        self.warned.set(Some(now));
+        let call_id = String::from_utf8_lossy(reply.call_id());
+        tracing::warn!(
+            node = %self.node, ?call_id, status = reply.status(), before,
+            "a branch has another final reply, which is ignored"
         );
     }
 

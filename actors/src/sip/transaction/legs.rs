@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 use super::branch::{BranchStart, Retime, SipBranch};
 use super::home::BranchEntry;
-use super::main_line::{Branch, SipTransaction};
-use super::routes::own_target;
-use crate::sip::router::sending::{CANCELLED, Going};
-use crate::sip::script::tm::{RouteKind, TimingChange};
+use super::main_line::{Branch, SipTransaction, Word};
+use super::routes::{own_target, request_uri};
+use crate::sip::router::sending::{CANCELLED, Elsewhere, Going};
+use crate::sip::script::tm::{Armed, RouteKind, TimingChange};
 use crate::sip::script::{End, Suspended};
 use crate::worker::timers;
 
@@ -113,16 +113,14 @@ impl SipTransaction {
             failure: None,
             asks: Asks::Nobody,
         }));
-        match self.advance() {
-            Some(result) => Asked::Now(result),
-            None => {
-                let (answer, asked) = oneshot::channel();
-                if let Some(relaying) = &mut self.relaying {
-                    relaying.answer_to(answer);
-                }
-                Asked::Later(asked)
-            }
+        if let Some(result) = self.advance() {
+            return Asked::Now(result);
         }
+        let (answer, asked) = oneshot::channel();
+        if let Some(relaying) = &mut self.relaying {
+            relaying.answer_to(answer);
+        }
+        Asked::Later(asked)
     }
 
     /// What so many more branches get of Max-Breadth (RFC 5393 5.3.3): those that are open have
@@ -167,10 +165,14 @@ impl SipTransaction {
     fn leg_is_made(&mut self, relaying: Relaying) -> Result<(), Failure> {
         self.machine.seal();
         self.leg_began |= relaying.sent > 0;
-        match relaying.sent {
-            0 => Err(relaying.failure.unwrap_or(NO_BRANCH)),
-            _ => Ok(()),
+        if relaying.sent > 0 {
+            return Ok(());
         }
+        if self.entry.cancelled.get() {
+            self.reply(CANCELLED.code, CANCELLED.reason.as_bytes(), None);
+            return Err(CANCELLED);
+        }
+        Err(relaying.failure.unwrap_or(NO_BRANCH))
     }
 
     /// Makes one branch.
@@ -206,17 +208,29 @@ impl SipTransaction {
             }
             draft = context.draft;
         }
-        let Some(index) = self.machine.add() else {
-            return Made::Never(CANCELLED);
-        };
         if let Some(share) = share {
             breadth::write(&mut draft, share);
         }
+        let Some(index) = self.machine.add() else {
+            return Made::Never(CANCELLED);
+        };
+        let going = Going {
+            draft,
+            explicit: to,
+            index: index.into(),
+            cancelled: Some(Rc::clone(&self.entry.cancelled)),
+            to: None,
+        };
+        self.start_branch(index, going, armed, share.unwrap_or(0))
+    }
+
+    /// Starts a branch that the machine knows already.
+    fn start_branch(&mut self, index: u16, going: Going, armed: Rc<Armed>, breadth: u32) -> Made {
         if let Some(id) = self.entry.id.get() {
             self.home.table.borrow_mut().set_branches(*id, index + 1);
         }
-        let uri = draft.uri.clone().unwrap_or_default();
-        let flags = draft.branch_flags;
+        let uri = request_uri(&going.draft);
+        let flags = going.draft.branch_flags;
         let options = self.generation.env.settings.stateful.options();
         let start = BranchStart {
             entry: Rc::clone(&self.entry),
@@ -229,16 +243,10 @@ impl SipTransaction {
                 options,
                 born: self.entry.began,
             },
-            going: Going {
-                draft,
-                explicit: to,
-                index: index.into(),
-                cancelled: Some(Rc::clone(&self.entry.cancelled)),
-            },
+            going,
         };
         let (address, result) = SipBranch::start(start);
-        let breadth = share.unwrap_or(0);
-        self.branches.push(Branch { armed, spoke: false, flags, breadth });
+        self.branches.push(Branch { armed, spoke: false, last: None, flags, breadth });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,
@@ -250,10 +258,45 @@ impl SipTransaction {
         }
     }
 
+    /// A branch found nobody, and its request has further addresses: the next one is tried by another
+    /// branch (RFC 3263 4.3). What it has said counts only where that is not to be.
+    pub(super) fn go_elsewhere(&mut self, branch: u16, elsewhere: Elsewhere, word: Word) {
+        let has_room =
+            u32::from(self.machine.next_index()) < self.generation.env.settings.max_branches;
+        let known = self.branches.get(usize::from(branch));
+        let known = known.map(|known| (Rc::clone(&known.armed), known.breadth));
+        let Some((armed, breadth)) = known.filter(|_| has_room && !self.entry.cancelled.get())
+        else {
+            return self.word(branch, word);
+        };
+        let Some(index) = self.machine.add() else {
+            return self.word(branch, word);
+        };
+        let going = elsewhere.going(index.into(), Rc::clone(&self.entry.cancelled));
+        match self.start_branch(index, going, armed, breadth) {
+            Made::Sent => self.machine.hear(branch, Says::Unsent, timers::now()),
+            Made::Pending => self.rare().elsewhere.push((index, branch, word)),
+            Made::Failed(_) | Made::Never(_) | Made::Skipped => self.word(branch, word),
+        }
+        if self.relaying.is_none() {
+            self.machine.seal();
+        }
+    }
+
     /// A branch whose request took time to send says what came of it.
     pub(super) fn sent(&mut self, branch: u16, result: Result<(), Failure>) {
+        let now = timers::now();
         if result.is_err() {
-            self.machine.hear(branch, Says::Unsent, timers::now());
+            self.machine.hear(branch, Says::Unsent, now);
+        }
+        if let Some(rare) = &mut self.rare
+            && let Some(at) = rare.elsewhere.iter().position(|(index, ..)| *index == branch)
+        {
+            let (_, earlier, word) = rare.elsewhere.swap_remove(at);
+            return match result {
+                Ok(()) => self.machine.hear(earlier, Says::Unsent, now),
+                Err(_) => self.word(earlier, word),
+            };
         }
         let Some(relaying) = &mut self.relaying else { return };
         relaying.pending -= 1;

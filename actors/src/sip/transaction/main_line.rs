@@ -27,6 +27,7 @@ use super::legs::{Asked, RelayWay, Relaying};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
 use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
+use crate::sip::router::sending::Elsewhere;
 use crate::sip::script::kemi::Vars;
 use crate::sip::script::tm::{Armed, TimingChange};
 use crate::sip::shared::Living;
@@ -77,12 +78,18 @@ pub(in crate::sip) struct Relay {
 /// The request came once more.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(in crate::sip) struct Again(pub(in crate::sip) Hold);
+pub(in crate::sip) struct Again(
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
+    pub(in crate::sip) Hold,
+);
 
 /// The ACK of its final came.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(in crate::sip) struct Acked(pub(in crate::sip) Hold);
+pub(in crate::sip) struct Acked(
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
+    pub(in crate::sip) Hold,
+);
 
 /// The caller cancels it.
 #[derive(Message)]
@@ -93,6 +100,11 @@ pub(in crate::sip) struct Cancelled {
     pub(in crate::sip) hold: Hold,
 }
 
+/// Times that the script has set behind its `t_relay()`.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Times(pub(in crate::sip) TimingChange);
+
 /// The script replies.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -100,6 +112,9 @@ pub(in crate::sip) struct ReplyWith {
     pub(in crate::sip) code: u16,
     pub(in crate::sip) reason: Bytes,
     pub(in crate::sip) lines: Vec<Bytes>,
+    /// The request as the script has left it, for a redirection: it names its targets (R111).
+    pub(in crate::sip) draft: Option<Box<Draft>>,
+    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
     pub(in crate::sip) hold: Hold,
 }
 
@@ -134,6 +149,8 @@ pub(super) enum Word {
         /// It had a provisional.
         spoke: bool,
     },
+    /// The same as the last word, but that it can be tried elsewhere.
+    Elsewhere(Box<Elsewhere>, Box<Word>),
     /// It was given up before it spoke.
     Gone,
     /// Its actor panicked.
@@ -151,6 +168,8 @@ pub(super) struct Rare {
     pub(super) held: Vec<Hold>,
     /// Header lines for CANCELs, from the caller's.
     reasons: Vec<Bytes>,
+    /// Branches that go elsewhere, with the earlier ones and what those have said.
+    pub(super) elsewhere: Vec<(u16, u16, Word)>,
 }
 
 /// The request of a transaction.
@@ -205,6 +224,8 @@ pub(super) struct Branch {
     pub(super) armed: Rc<Armed>,
     /// It had a reply before its final.
     pub(super) spoke: bool,
+    /// Its final of 300 and above.
+    pub(super) last: Option<Rc<Draft>>,
     /// Its flags (`setbflag`).
     pub(super) flags: u32,
     /// What it got of Max-Breadth; 0 without `max-breadth`.
@@ -216,7 +237,7 @@ pub struct SipTransaction {
     pub(super) home: Rc<Home>,
     pub(super) entry: Rc<Entry>,
     pub(super) generation: Rc<Generation>,
-    pub(super) machine: Transaction<Box<Draft>>,
+    pub(super) machine: Transaction<Rc<Draft>>,
     pub(super) request: Request,
     /// What few transactions have.
     pub(super) rare: Option<Box<Rare>>,
@@ -347,17 +368,18 @@ impl SipTransaction {
         if self.relaying.is_none()
             && let Request::Whole(draft) = &self.request
         {
-            let is_done = !(self.branches.is_empty() && self.machine.status() < 200)
-                && !armed(&self.armed)
-                && !self.branches.iter().any(|branch| armed(&branch.armed));
-            self.request = if is_done {
+            let is_new = self.branches.is_empty() && self.machine.status() < 200;
+            let is_seen_again = is_new
+                || armed(&self.armed)
+                || self.branches.iter().any(|branch| armed(&branch.armed));
+            self.request = if is_seen_again {
+                Request::Parked(Parked::new((**draft).clone()))
+            } else {
                 Request::Bare(Box::new(Bare {
                     bytes: draft.message.bytes().clone(),
                     received: draft.received,
                     force_rport: draft.force_rport,
                 }))
-            } else {
-                Request::Parked(Parked::new((**draft).clone()))
             };
         }
     }
@@ -481,7 +503,7 @@ impl SipTransaction {
     }
 
     /// The challenges of all branches in one reply (R76, R77).
-    fn challenge(&mut self, code: u16, replies: &[Box<Draft>]) {
+    fn challenge(&mut self, code: u16, replies: &[Rc<Draft>]) {
         let mut lines = self.rare.as_ref().map_or_else(Vec::new, |rare| rare.lines.clone());
         for draft in replies {
             let message = &draft.message;
@@ -520,25 +542,32 @@ impl SipTransaction {
 
     /// A branch says something.
     fn says(&mut self, BranchSays { branch, word, hold }: BranchSays, ctx: &mut Context<Self>) {
-        let now = timers::now();
-        match word {
-            Word::Sent(result) => self.sent(branch, result),
-            Word::Reply(pass, draft) => self.heard(branch, pass, draft),
-            Word::Timeout { spoke } => {
-                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
-                    known.spoke |= spoke;
-                }
-                self.branch_failed(branch, 408, None);
-                self.machine.hear(branch, Says::Timeout { spoke }, now);
-            }
-            Word::Gone => self.machine.hear(branch, Says::Gone, now),
-            Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
-        }
+        self.word(branch, word);
         self.act(ctx);
         if self.relaying.is_some()
             && let Some(hold) = hold
         {
             self.rare().held.push(hold);
+        }
+    }
+
+    /// Hears what a branch says.
+    pub(super) fn word(&mut self, branch: u16, word: Word) {
+        let now = timers::now();
+        match word {
+            Word::Sent(result) => self.sent(branch, result),
+            Word::Elsewhere(elsewhere, word) => self.go_elsewhere(branch, *elsewhere, *word),
+            Word::Reply(pass, draft) => self.heard(branch, pass, draft),
+            Word::Timeout { spoke } => {
+                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                    // It may have said no more than 100.
+                    known.spoke |= spoke;
+                }
+                self.branch_failed(branch, 408, true);
+                self.machine.hear(branch, Says::Timeout { spoke }, now);
+            }
+            Word::Gone => self.machine.hear(branch, Says::Gone, now),
+            Word::Broken => self.machine.hear(branch, Says::Timeout { spoke: false }, now),
         }
     }
 
@@ -674,10 +703,21 @@ impl Handler<Cancelled> for SipTransaction {
     }
 }
 
+impl Handler<Times> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, Times(timing): Times, _: &mut Self::Context) {
+        self.retime(timing);
+    }
+}
+
 impl Handler<ReplyWith> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, reply: ReplyWith, ctx: &mut Self::Context) {
+        if let Some(draft) = reply.draft {
+            self.request = Request::Whole(draft);
+        }
         self.reply(reply.code, &reply.reason, Some(&reply.lines));
         self.act(ctx);
     }

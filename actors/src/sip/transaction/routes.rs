@@ -7,11 +7,12 @@ use std::rc::Rc;
 use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::own::Received;
-use lineway_wire::sip::transaction::{Pass, Says};
+use lineway_wire::sip::transaction::{Kind, Pass, Says};
 
 use super::legs::Asked;
-use super::main_line::SipTransaction;
+use super::main_line::{Request, SipTransaction};
 use crate::metrics::SipRouterMetrics;
+use crate::sip::router::sending::result_of;
 use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
@@ -32,6 +33,9 @@ impl SipTransaction {
         context.tm.armed = (*self.armed).clone();
         context.tm.cancelled = self.entry.cancelled.get();
         context.answered = self.machine.status() >= 200;
+        let timing = self.machine.timing();
+        let life = if self.entry.kind == Kind::Invite { timing.max_inv } else { timing.max_noninv };
+        context.tm.expired = context.now.saturating_duration_since(self.entry.began) >= life;
         context
     }
 
@@ -74,7 +78,13 @@ impl SipTransaction {
                     let sent = move |metrics: &SipRouterMetrics| metrics.reply_sent(code);
                     self.home.send(&self.generation.sending.transports, &way, bytes, sent);
                 }
-                Effect::Reply { code, reason, lines } => self.reply(code, &reason, Some(&lines)),
+                Effect::Reply { code, reason, lines } => {
+                    // A redirection names the targets that this route has set (R111).
+                    if (300..400).contains(&code) && context.draft.message.is_request() {
+                        self.request = Request::Whole(Box::new(context.draft.clone()));
+                    }
+                    self.reply(code, &reason, Some(&lines));
+                }
             }
         }
     }
@@ -90,10 +100,11 @@ impl SipTransaction {
         if let Some(route) = &armed.reply {
             let came: (Message, Received) = (draft.message.clone(), draft.received);
             let request = self.request.draft();
-            (draft.flags, draft.branch_flags) = (request.flags, flags);
-            let mut context = self.context(*draft, RouteKind::BranchReply);
+            let mut context = self.context((*draft).clone(), RouteKind::BranchReply);
+            (context.draft.flags, context.draft.branch_flags) = (request.flags, flags);
             context.tm.branch = Some(branch);
             context.tm.reply_code = code;
+            // What was armed for this branch, not for those of a later leg.
             context.tm.armed = (*armed).clone();
             context.tm.other = Some(Rc::new(request));
             let (context, end) = self.run(route, context);
@@ -107,18 +118,22 @@ impl SipTransaction {
                     known.armed = Rc::new(context.tm.armed.clone());
                 }
             }
-            draft = match end {
+            *draft = match end {
                 // A final is never dropped: its transaction would be stranded.
                 End::Dropped if pass == Pass::Provisional => return,
-                End::Failed(_) => Box::new(Draft::new(came.0, came.1)),
-                End::Normal | End::Dropped => Box::new(context.draft),
+                End::Failed(_) => Draft::new(came.0, came.1),
+                End::Normal | End::Dropped => context.draft,
             };
         }
+        let draft: Rc<Draft> = draft.into();
         let says = match pass {
             Pass::Provisional => Says::Provisional(code, draft),
             Pass::Success => Says::Success(code, draft),
             Pass::Failure => {
-                self.branch_failed(branch, code, Some(&draft));
+                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                    known.last = Some(Rc::clone(&draft));
+                }
+                self.branch_failed(branch, code, false);
                 Says::Failure(code, draft)
             }
             Pass::Nothing => return,
@@ -145,11 +160,10 @@ impl SipTransaction {
         }
     }
 
-    /// The route of a branch that has failed, before the choice; without a reply it timed out.
-    pub(super) fn branch_failed(&mut self, branch: u16, code: u16, reply: Option<&Draft>) {
+    /// The route of a branch that has failed, before the choice.
+    pub(super) fn branch_failed(&mut self, branch: u16, code: u16, timed_out: bool) {
         self.note_status(branch, code);
         let known = self.branches.get(usize::from(branch));
-        let spoke = known.is_some_and(|known| known.spoke);
         let Some(route) = known.and_then(|known| known.armed.branch_failure.clone()) else {
             return;
         };
@@ -160,9 +174,11 @@ impl SipTransaction {
         let mut context = self.context(request, RouteKind::BranchFailure);
         context.tm.branch = Some(branch);
         context.tm.reply_code = code;
-        context.tm.branch_timed_out = reply.is_none();
-        context.tm.branch_replied = spoke;
-        context.tm.other = reply.map(|reply| Rc::new(reply.clone()));
+        context.tm.branch_timed_out = timed_out;
+        if let Some(known) = self.branches.get(usize::from(branch)) {
+            context.tm.branch_replied = known.spoke;
+            context.tm.other.clone_from(&known.last);
+        }
         self.run(&route, context);
     }
 
@@ -186,7 +202,9 @@ impl SipTransaction {
         let finals: smallvec::SmallVec<[BranchFinal; 2]> = finals.collect();
         let own = finals.iter().find(|of| of.branch == branch).copied();
         let winner = own.unwrap_or(BranchFinal { branch, code, timed_out: false });
-        let spoke = self.branches.get(usize::from(branch)).is_some_and(|winner| winner.spoke);
+        let winning = self.branches.get(usize::from(branch));
+        let spoke = winning.is_some_and(|winner| winner.spoke);
+        let last = winning.and_then(|winner| winner.last.clone());
         let request = self.request.draft();
         let used = (request_uri(&request), request.dst_uri.clone());
         let mut context = self.context(request, RouteKind::Failure);
@@ -196,8 +214,8 @@ impl SipTransaction {
         context.tm.reply_code = code;
         context.tm.branch_timed_out = winner.timed_out;
         context.tm.failed = Some(Box::new(Failed { winner, winner_replied: spoke, finals }));
-        context.tm.other = self.machine.reply_of(branch).map(|reply| Rc::new((**reply).clone()));
         context.tm.used = Some(used);
+        context.tm.other = last;
         if let Some(rare) = &mut self.rare {
             context.tm.groups = std::mem::take(&mut rare.groups);
         }
@@ -282,7 +300,7 @@ impl SipTransaction {
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
-        // A leg that could not be made leaves the failure as it is, unless that was dropped.
+        // What is kept of earlier legs goes up before an error of this one.
         let stays = self.entry.cancelled.get() || self.machine.has_failed();
         match context.tm.owed.filter(|_| !stays) {
             Some(failure) => self.reply_failure(failure),
@@ -321,7 +339,7 @@ fn resume(mut suspended: Suspended, result: Result<(), Failure>) -> Step {
         Err(failure) => {
             context.draft.failure = Some(failure);
             context.tm.owed = Some(failure);
-            -1
+            result_of(failure)
         }
     };
     suspended.resume(value, timers::now())

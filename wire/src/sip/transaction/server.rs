@@ -351,12 +351,6 @@ impl<R> Transaction<R> {
         self.fork.finals()
     }
 
-    /// The reply with which this branch has failed; `None` for one that was made here
-    /// (`$T_rpl`).
-    pub fn reply_of(&self, branch: u16) -> Option<&R> {
-        self.fork.reply_of(branch)
-    }
-
     /// Whether there is a failure that [`decline`](Self::decline) would send up.
     pub fn has_failed(&self) -> bool {
         !self.decided && matches!(self.fork.outcome(), Outcome::Failed(_))

@@ -113,23 +113,30 @@ impl<T> Table<T> {
         let own = OwnBranch::read(&own).map_or(OwnBranch { hash: 0, md5: [0; 16] }, |own| own.0);
         let dialog =
             if method == Method::Invite { self.dialog_of(message) } else { Default::default() };
+        self.enter(key.into_vec().into(), own, dialog, item)
+    }
+
+    fn enter(
+        &mut self,
+        key: Box<[u8]>,
+        own: OwnBranch,
+        dialog: [u64; 2],
+        item: T,
+    ) -> TransactionId {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let hash = self.hasher.hash_one(&*key);
-        let reply_hash = self.hasher.hash_one((own, method.as_bytes()));
-        let place = self.entries.insert(Entry {
-            item,
-            key: key.into_vec().into(),
-            own,
-            branches: 0,
-            generation,
-            dialog,
-            ended: Ended::No,
-        }) as u32;
+        let entry = Entry { item, key, own, branches: 0, generation, dialog, ended: Ended::No };
+        let hash = self.hasher.hash_one(&*entry.key);
+        let reply_hash = entry.reply_hash(&self.hasher);
+        let place = self.entries.insert(entry) as u32;
         let Self { entries, requests, replies, hasher, .. } = self;
         requests
             .insert_unique(hash, place, |place| hasher.hash_one(&*entries[*place as usize].key));
-        let is_same = |other: &u32| entries[*other as usize].is_of(own, method);
+        let entry = &entries[place as usize];
+        let is_same = |other: &u32| {
+            let other = &entries[*other as usize];
+            other.own == entry.own && other.method() == entry.method()
+        };
         if replies.find(reply_hash, is_same).is_none() {
             replies.insert_unique(reply_hash, place, |place| {
                 entries[*place as usize].reply_hash(hasher)

@@ -82,6 +82,11 @@ impl Site {
         Self { proxy, handle, metrics, names, settings, shared, locations, kit }
     }
 
+    /// A phone at this address.
+    pub(super) async fn phone_at(&self, at: SocketAddr) -> Phone {
+        Phone { socket: UdpSocket::bind(at).await.unwrap(), proxy: self.proxy }
+    }
+
     /// A phone that speaks with the proxy.
     pub(super) async fn phone(&self) -> Phone {
         Phone { socket: UdpSocket::bind("127.0.0.1:0").await.unwrap(), proxy: self.proxy }

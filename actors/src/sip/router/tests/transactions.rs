@@ -59,7 +59,7 @@ fn alive(site: &Site) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sip_r064_the_first_2xx_goes_up_and_the_others_are_cancelled() {
+async fn sip_r064_r065_r066_r067_the_first_2xx_goes_up_and_the_others_are_cancelled() {
     run(async {
         let site = Site::new(FORK);
         let (alice, a, b, c) =
@@ -119,7 +119,7 @@ async fn sip_r038_silence_is_408_after_fr_timer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sip_r085_a_failure_route_tries_another_target() {
+async fn sip_r085_r086_a_failure_route_tries_another_target() {
     run(async {
         let site = Site::new(FORK);
         let (alice, a, b) = (site.phone().await, site.phone().await, site.phone().await);
@@ -148,7 +148,7 @@ async fn sip_r085_a_failure_route_tries_another_target() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sip_r053_a_cancel_is_answered_and_goes_down() {
+async fn sip_r053_r055_a_cancel_is_answered_and_goes_down() {
     run(async {
         let site = Site::new(FORK);
         let (alice, a) = (site.phone().await, site.phone().await);
@@ -171,7 +171,8 @@ async fn sip_r053_a_cancel_is_answered_and_goes_down() {
         let answer = alice.expect("SIP/2.0 487").await;
         alice.send(&ack(&invite, &answer)).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        (alice.assert_silent(), a.assert_silent());
+        alice.assert_silent();
+        a.assert_silent();
         assert_eq!(alive(&site), 0);
     })
     .await;
@@ -192,6 +193,127 @@ async fn sip_r102_a_target_that_can_not_be_reached_is_478_and_comes_once() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         alice.assert_silent();
         assert_eq!(alive(&site), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rfc3263_a_503_leads_to_the_next_address_by_another_branch() {
+    run(async {
+        let site = Site::with(FORK, |settings| settings.dns_failover = true);
+        let (alice, a) = (site.phone().await, site.phone().await);
+        let port = a.at().port();
+        let b = site.phone_at(([127, 0, 0, 2], port).into()).await;
+        site.names.set("two.example", &["127.0.0.1".parse().unwrap(), b.at().ip()]);
+        let invite = alice.request("INVITE", "sip:bob@127.0.0.1", "c1", 1).replace(
+            "Content-Length",
+            &format!("X-To: sip:x@two.example:{port}\r\nContent-Length"),
+        );
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        // The call decides which of two equal addresses goes first.
+        let (first, second, invited) = tokio::select! {
+            invited = a.receive() => (&a, &b, invited),
+            invited = b.receive() => (&b, &a, invited),
+        };
+        first.send(&reply(&invited, "503 Service Unavailable")).await;
+        first.expect("ACK ").await;
+        let again = second.expect("INVITE ").await;
+        assert_ne!(invited, again, "another branch");
+        second.send(&reply(&again, "486 Busy Here")).await;
+        second.expect("ACK ").await;
+        // The 503 is no part of the choice, and nobody else is there.
+        let answer = alice.expect("SIP/2.0 486 Busy Here").await;
+        alice.send(&ack(&invite, &answer)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        alice.assert_silent();
+        a.assert_silent();
+        b.assert_silent();
+        assert_eq!(alive(&site), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rfc5393_breadth_is_split_over_the_branches_and_a_fork_beyond_it_is_440() {
+    run(async {
+        let site = Site::with(FORK, |settings| settings.stateful.max_breadth = 60);
+        let (alice, a, b) = (site.phone().await, site.phone().await, site.phone().await);
+        alice.send(&alice.invite("c1", &[&a, &b], "Max-Breadth: 5\r\n")).await;
+        alice.expect("SIP/2.0 100").await;
+        assert!(a.expect("INVITE ").await.contains("\r\nMax-Breadth: 3\r\n"));
+        assert!(b.expect("INVITE ").await.contains("\r\nMax-Breadth: 2\r\n"));
+        alice.send(&alice.invite("c2", &[&a, &b], "Max-Breadth: 1\r\n")).await;
+        alice.expect("SIP/2.0 100").await;
+        alice.expect("SIP/2.0 440 Max-Breadth Exceeded").await;
+    })
+    .await;
+}
+
+/// Two targets, with a branch route that marks the first and leaves the second out, and a reply
+/// route that marks finals and drops 183.
+const HOOKS: &str = "function ksr_request_route()
+  if KSR.tm.t_check_trans() == 0 then return end
+  KSR.tm.t_on_branch('branch')
+  KSR.tm.t_on_reply('reply')
+  KSR.seturi(KSR.hdr.get('X-A'))
+  KSR.corex.append_branch_uri('sip:left-out@127.0.0.1:9')
+  KSR.corex.append_branch_uri(KSR.hdr.get('X-B'))
+  KSR.tm.t_relay()
+end
+function branch()
+  if KSR.pv.get('$rU') == 'left-out' then KSR.x.drop() end
+  if KSR.pv.get('$rU') == 'a' then KSR.hdr.append('X-Branch: a\\r\\n') end
+end
+function reply()
+  if KSR.kx.get_status() == 183 then KSR.x.drop() end
+  KSR.hdr.append('X-Seen: ' .. KSR.pv.get('$T_branch_idx') .. '\\r\\n')
+end";
+
+#[tokio::test(start_paused = true)]
+async fn sip_r096_r097_r098_routes_of_branches_and_replies_edit_and_drop() {
+    run(async {
+        let site = Site::new(HOOKS);
+        let (alice, a, b) = (site.phone().await, site.phone().await, site.phone().await);
+        let lines = format!("X-A: sip:a@{}\r\nX-B: sip:b@{}\r\nContent-Length", a.at(), b.at());
+        let invite = alice.request("INVITE", "sip:bob@127.0.0.1", "c1", 1);
+        let invite = invite.replace("Content-Length", &lines);
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        let (to_a, to_b) = (a.expect("INVITE ").await, b.expect("INVITE ").await);
+        assert!(to_a.contains("\r\nX-Branch: a\r\n"), "{to_a}");
+        assert!(!to_b.contains("X-Branch"), "it stays in its branch: {to_b}");
+        let via = to_b.lines().find(|line| line.starts_with("Via:")).unwrap();
+        assert!(via.ends_with(".1"), "what was left out leaves no hole: {via}");
+        b.send(&reply(&to_b, "183 Session Progress")).await;
+        b.send(&reply(&to_b, "180 Ringing")).await;
+        assert!(alice.expect("SIP/2.0 180").await.contains("\r\nX-Seen: 1\r\n"));
+        a.send(&reply(&to_a, "200 OK")).await;
+        assert!(alice.expect("SIP/2.0 200").await.contains("\r\nX-Seen: 0\r\n"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sip_r155_r156_behind_wt_timer_a_2xx_passes_and_an_invite_is_another_call() {
+    run(async {
+        let site = Site::new(FORK);
+        let (alice, a) = (site.phone().await, site.phone().await);
+        let invite = alice.invite("c1", &[&a], "");
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        let to_a = a.expect("INVITE ").await;
+        a.send(&reply(&to_a, "200 OK")).await;
+        let answer = alice.expect("SIP/2.0 200").await;
+        alice.send(&invite).await;
+        assert_eq!(alice.receive().await, answer, "R49: the copy gets the 2xx again");
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert_eq!(alive(&site), 0);
+        a.send(&reply(&to_a, "200 OK")).await;
+        assert_eq!(alice.receive().await, answer, "without state");
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        assert_eq!(a.receive().await, to_a, "another call, with the same branch");
     })
     .await;
 }

@@ -44,16 +44,16 @@ fn context_with(route: RouteKind, change: impl FnOnce(&mut Context)) -> Context 
 }
 
 /// A failure route: two branches side by side, the winner a 486 that rang.
-fn failed() -> Box<Failed> {
+fn failed() -> Failed {
     let of = |branch, code, timed_out| BranchFinal { branch, code, timed_out };
     let winner = of(0, 486, false);
-    Box::new(Failed { winner, winner_replied: true, finals: smallvec![winner, of(1, 408, true)] })
+    Failed { winner, winner_replied: true, finals: smallvec![winner, of(1, 408, true)] }
 }
 
 fn failure() -> Context {
     context_with(RouteKind::Failure, |context| {
         context.tm.reply_code = 486;
-        context.tm.failed = Some(failed());
+        context.tm.failed = Some(Box::new(failed()));
     })
 }
 

@@ -48,7 +48,7 @@ impl Seen {
         assert!(!self.answered || self.cancels > 0, "a CANCEL behind the final");
         assert!(!self.cancel_answered, "a CANCEL that was answered is sent again");
         if self.cancels == 0 {
-            self.quiet = self.now + self.client.timing.fr;
+            self.quiet = self.now + self.client.timing.open().fr;
         }
         self.cancels += 1;
     }
@@ -143,7 +143,7 @@ impl Seen {
                 assert_eq!(self.client.deadline(), None);
             }
             Step::Retime(fr) => {
-                let timing = Timing { fr: ms(fr), fr_inv: ms(fr * 4), ..self.client.timing };
+                let timing = Timing { fr: ms(fr), fr_inv: ms(fr * 4), ..self.client.timing.open() };
                 self.client.retime(timing, self.now);
             }
         }
@@ -187,7 +187,7 @@ proptest! {
         }
         // Nothing happens any more: what is open ends within the lifetime, its CANCEL within fr.
         let life = if is_invite { TIMING.max_inv } else { TIMING.max_noninv };
-        let fr = seen.client.timing.fr.max(ms(40_000));
+        let fr = seen.client.timing.open().fr.max(ms(40_000));
         let end = seen.now.max(start.born + life) + fr;
         seen.pass(end);
         prop_assert_eq!((seen.client.wake(), seen.client.deadline()), (None, None));
