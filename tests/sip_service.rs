@@ -507,6 +507,7 @@ fn sip_s9_a_listener_that_is_built_anew_keeps_the_calls_that_ring() {
     callee.send(&reply(&ringing, "486 Busy Here"), proxy);
     callee.hears("ACK");
     caller.hears("SIP/2.0 486");
+    caller.send(&caller.request("ACK", 1, "stays"), proxy);
     let closed = [("node", "routes"), ("reason", "failed")];
     service.until_metric("lineway_sip_transactions_closed_total", &closed, 1.0);
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::rc::Rc;
@@ -250,12 +251,15 @@ pub(super) struct Sip {
     /// By the name of the listener.
     running: HashMap<Arc<str>, Running>,
     ending: Ending,
+    /// Which worker a call belongs to stands on it, and stays so when a chain is built anew.
+    seed: u64,
 }
 
 impl Sip {
     /// None.
     pub(super) fn new(board: Board, workers: Vec<WorkerHandle>) -> Self {
-        Self { board, workers, running: HashMap::new(), ending: Ending::default() }
+        let seed = RandomState::new().hash_one(0);
+        Self { board, workers, running: HashMap::new(), ending: Ending::default(), seed }
     }
 
     /// Binds what a plan has beyond what runs, and makes the workers ready for changed routers.
@@ -421,7 +425,8 @@ impl Sip {
             |node: &NodePlan| self.board.metrics.node(&node.name, node.settings.type_name());
         let (carried, routed) = (metrics(&spec.listener), metrics(&spec.router));
         let workers = u16::try_from(self.workers.len()).unwrap_or(u16::MAX);
-        let site = SipSite::new(workers, listener, &carried, &routed, Arc::clone(&shared));
+        let site =
+            SipSite::new(workers, listener, &carried, &routed, Arc::clone(&shared), self.seed);
         let Some(site) = site else { return };
         let addresses: Vec<_> = held.iter().map(|held| held.address.address).collect();
         // The router says on each worker whether its script runs.

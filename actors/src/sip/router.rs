@@ -87,8 +87,10 @@ pub enum Refusal {
     /// The script is not right.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// Too many earlier scripts still have messages that wait.
-    #[error("{MOST_GENERATIONS} earlier scripts still have messages that wait for the network")]
+    /// Too many scripts are in use: transactions of earlier ones are not over.
+    #[error(
+        "{MOST_GENERATIONS} scripts are in use, and transactions that began with the earlier ones are not over"
+    )]
     Generations,
     /// The actor is not there at the moment.
     #[error("the router of a worker does not answer")]

@@ -27,19 +27,20 @@ pub struct SipSite {
 
 impl SipSite {
     /// What so many workers share; `None` where these are not the metrics of a `SipListener` and of
-    /// a `SipRouter`. `shared` is what the chain before it had, if it takes the place of one.
+    /// a `SipRouter`. `shared` is what the chain before it had, if it takes the place of one; with
+    /// the same `seed` each call belongs to the worker that it belonged to there.
     pub fn new(
         workers: u16,
         settings: &SipListenerSettings,
         listener: &Arc<NodeMetrics>,
         router: &NodeMetrics,
         shared: Arc<SipShared>,
+        seed: u64,
     ) -> Option<Arc<Self>> {
         shared.count_by(router.sip_router()?);
-        let random = RandomState::new();
-        let first = random.hash_one(0) as u32;
+        let first = RandomState::new().hash_one(0) as u32;
         Some(Arc::new(Self {
-            rings: Arc::new(Rings::new(workers, RingLimits::default(), random.hash_one(1))),
+            rings: Arc::new(Rings::new(workers, RingLimits::default(), seed)),
             connections: Arc::new(Connections::new(settings.max_connections, first)),
             shared,
             listener_metrics: Arc::clone(listener),

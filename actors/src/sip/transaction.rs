@@ -15,6 +15,8 @@ mod branch;
 mod home;
 mod legs;
 mod main_line;
+mod messages;
+mod request;
 mod routes;
 
 #[cfg(test)]
@@ -23,8 +25,8 @@ mod tests;
 pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
-pub(super) use branch::Replied;
 pub(super) use home::{BranchEntry, Hold};
 pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
-pub(super) use main_line::{Acked, Again, Begin, Cancelled, First, Relay, Release, ReplyWith, Times};
+pub(super) use main_line::{Begin, First};
+pub(super) use messages::{Acked, Again, Cancelled, Relay, Release, Replied, ReplyWith, Times};

@@ -114,7 +114,11 @@ impl Core {
         let draft = &context.draft;
         match draft.message.method() {
             Method::Ack => {
-                if self.acked(draft) { DONE } else { NO }
+                if self.acked(draft) {
+                    DONE
+                } else {
+                    NO
+                }
             }
             Method::Cancel => {
                 if self.again(draft) {

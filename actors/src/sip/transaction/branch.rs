@@ -9,60 +9,23 @@ use std::time::Instant;
 use actix::fut::{ActorFuture, ActorFutureExt};
 use actix::prelude::*;
 use bytes::Bytes;
-use lineway_wire::sip::draft::{Draft, Failure};
+use lineway_wire::sip::draft::Failure;
 use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{
-    Cancelling, Client, ClientStart, Due, Kind, Pass, Timing, ack, cancel, core_of,
+    Cancelling, Client, ClientStart, Due, Kind, Pass, ack, cancel, core_of,
 };
 use lineway_wire::wheel::Key;
 
 use super::home::{Entry, Hold};
-use super::main_line::{ANY_SIZE, BranchSays, Word};
+use super::messages::{
+    BranchSays, CancelBranch, EndBranch, Overdue, Replied, Retime, Settle, Word,
+};
+use super::request::ANY_SIZE;
 use crate::line::OWN_LIMIT;
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
 use crate::sip::router::sending::{Going, Left, Outcome};
 use crate::spawn;
 use crate::worker::timers;
-
-/// A reply came for a branch.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Replied {
-    /// It, as the reply route that every reply goes through has left it.
-    pub(in crate::sip) draft: Box<Draft>,
-    /// It answers the branch's CANCEL.
-    pub(in crate::sip) of_cancel: bool,
-    /// Its call waits until it is done.
-    pub(in crate::sip) hold: Hold,
-}
-
-/// The transaction does not want the branch any more.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct CancelBranch {
-    /// Whole header lines of Reason (R59, R65).
-    pub(super) reasons: Vec<Bytes>,
-}
-
-/// The transaction has its final.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Settle;
-
-/// The supervisor says that its deadline is over.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Overdue;
-
-/// The script has set other times.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Retime(pub(super) Timing);
-
-/// The transaction is gone.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct EndBranch;
 
 /// What a branch is made of.
 pub(super) struct BranchStart {

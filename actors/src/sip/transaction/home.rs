@@ -14,8 +14,9 @@ use lineway_wire::sip::message::Message;
 use lineway_wire::sip::transaction::{Kind, Table, TransactionId};
 use smallvec::SmallVec;
 
-use super::branch::{Overdue, SipBranch};
-use super::main_line::{Finish, SipTransaction};
+use super::branch::SipBranch;
+use super::main_line::SipTransaction;
+use super::messages::{Finish, Overdue};
 use crate::messages::{DeadlineKind, Expired, Report, Unwatch, Watch};
 use crate::metrics::SipRouterMetrics;
 use crate::registry::LineId;

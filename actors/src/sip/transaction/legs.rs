@@ -9,9 +9,10 @@ use lineway_wire::sip::draft::{Draft, Failure, Target};
 use lineway_wire::sip::transaction::{ClientStart, Says};
 use tokio::sync::oneshot;
 
-use super::branch::{BranchStart, Retime, SipBranch};
+use super::branch::{BranchStart, SipBranch};
 use super::home::BranchEntry;
-use super::main_line::{Branch, SipTransaction, Word};
+use super::main_line::{Branch, SipTransaction};
+use super::messages::{Retime, Word};
 use super::routes::{own_target, request_uri};
 use crate::sip::router::sending::{CANCELLED, Elsewhere, Going};
 use crate::sip::script::tm::{Armed, RouteKind, TimingChange};

@@ -9,25 +9,26 @@ use actix::fut::ActorFuture;
 use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::{Draft, Failure, Parked, Target};
-use lineway_wire::sip::message::{Limits, Message, Method, Name, Start};
-use lineway_wire::sip::own::Received;
+use lineway_wire::sip::message::{Method, Name, Start};
 use lineway_wire::sip::reply;
 use lineway_wire::sip::sl::Back;
 use lineway_wire::sip::transaction::{
-    CancelWhy, Do, Ended, Kind, Pass, Says, TRYING, Tag, Transaction, TransactionStart,
-    reply_headers,
+    CancelWhy, Do, Ended, Kind, Says, TRYING, Tag, Transaction, TransactionStart, reply_headers,
 };
 use lineway_wire::wheel::Key;
 use smallvec::SmallVec;
-use tokio::sync::oneshot;
 
-use super::branch::{CancelBranch, EndBranch, Settle, SipBranch};
+use super::branch::SipBranch;
 use super::home::{Entry, Hold, Home};
 use super::legs::{Asked, RelayWay, Relaying};
+use super::messages::{
+    Acked, Again, BranchSays, CancelBranch, Cancelled, EndBranch, Finish, Relay, Release,
+    ReplyWith, Settle, Times, Word,
+};
+use super::request::{Bare, Request};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed};
 use crate::sip::back::Way;
 use crate::sip::router::core::Generation;
-use crate::sip::router::sending::Elsewhere;
 use crate::sip::script::kemi::Vars;
 use crate::sip::script::tm::{Armed, TimingChange};
 use crate::sip::shared::Living;
@@ -63,100 +64,6 @@ pub(in crate::sip) enum First {
     Reply(u16, Bytes),
 }
 
-/// `t_relay()` of a request that has its transaction already.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Relay {
-    pub(in crate::sip) draft: Box<Draft>,
-    pub(in crate::sip) vars: Vars,
-    pub(in crate::sip) armed: Armed,
-    pub(in crate::sip) timing: TimingChange,
-    pub(in crate::sip) way: RelayWay,
-    pub(in crate::sip) answer: oneshot::Sender<Result<(), Failure>>,
-}
-
-/// The request came once more.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Again(
-    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
-    pub(in crate::sip) Hold,
-);
-
-/// The ACK of its final came.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Acked(
-    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
-    pub(in crate::sip) Hold,
-);
-
-/// The caller cancels it.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Cancelled {
-    /// The Reason lines of the CANCEL.
-    pub(in crate::sip) reasons: Vec<Bytes>,
-    pub(in crate::sip) hold: Hold,
-}
-
-/// Times that the script has set behind its `t_relay()`.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Times(pub(in crate::sip) TimingChange);
-
-/// The script replies.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct ReplyWith {
-    pub(in crate::sip) code: u16,
-    pub(in crate::sip) reason: Bytes,
-    pub(in crate::sip) lines: Vec<Bytes>,
-    /// The request as the script has left it, for a redirection: it names its targets (R111).
-    pub(in crate::sip) draft: Option<Box<Draft>>,
-    #[expect(dead_code, reason = "the call is held for as long as the message is there")]
-    pub(in crate::sip) hold: Hold,
-}
-
-/// `t_release()`.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(in crate::sip) struct Release;
-
-/// Its chain ends.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Finish;
-
-/// A branch says something.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct BranchSays {
-    pub(super) branch: u16,
-    pub(super) word: Word,
-    /// Its call waits until it is done.
-    pub(super) hold: Option<Hold>,
-}
-
-/// What a branch says.
-pub(super) enum Word {
-    /// Its request has left, or could not be sent; said only where that took time.
-    Sent(Result<(), Failure>),
-    /// A reply that the transaction is to hear of.
-    Reply(Pass, Box<Draft>),
-    /// It waits no longer.
-    Timeout {
-        /// It had a provisional.
-        spoke: bool,
-    },
-    /// The same as the last word, but that it can be tried elsewhere.
-    Elsewhere(Box<Elsewhere>, Box<Word>),
-    /// It was given up before it spoke.
-    Gone,
-    /// Its actor panicked.
-    Broken,
-}
-
 /// What few transactions have.
 #[derive(Default)]
 pub(super) struct Rare {
@@ -171,52 +78,6 @@ pub(super) struct Rare {
     /// Branches that go elsewhere, with the earlier ones and what those have said.
     pub(super) elsewhere: Vec<(u16, u16, Word)>,
 }
-
-/// The request of a transaction.
-pub(super) enum Request {
-    /// As the request route has left it.
-    Whole(Box<Draft>),
-    /// The same, while nothing is done with it.
-    Parked(Parked),
-    /// What replies are made of.
-    Bare(Box<Bare>),
-}
-
-/// What of a request replies are made of.
-pub(super) struct Bare {
-    bytes: Bytes,
-    received: Received,
-    force_rport: bool,
-}
-
-impl Request {
-    /// A copy to work on.
-    pub(super) fn draft(&self) -> Draft {
-        match self {
-            Self::Whole(draft) => (**draft).clone(),
-            Self::Parked(parked) => parked.draft().expect("it was read before"),
-            Self::Bare(bare) => {
-                let message = Message::parse(bare.bytes.clone(), &ANY_SIZE);
-                let mut draft = Draft::new(message.expect("it was read before"), bare.received);
-                draft.force_rport = bare.force_rport;
-                draft
-            }
-        }
-    }
-
-    /// Its flags, as a route has left them (`setflag`).
-    pub(super) fn set_flags(&mut self, flags: u32) {
-        match self {
-            Self::Whole(draft) => draft.flags = flags,
-            Self::Parked(parked) => parked.set_flags(flags),
-            Self::Bare(_) => {}
-        }
-    }
-}
-
-/// What was let in once is read again whatever its size.
-pub(super) const ANY_SIZE: Limits =
-    Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
 
 /// A branch as its transaction knows it.
 pub(super) struct Branch {
@@ -375,11 +236,7 @@ impl SipTransaction {
             self.request = if is_seen_again {
                 Request::Parked(Parked::new((**draft).clone()))
             } else {
-                Request::Bare(Box::new(Bare {
-                    bytes: draft.message.bytes().clone(),
-                    received: draft.received,
-                    force_rport: draft.force_rport,
-                }))
+                Request::Bare(Box::new(Bare::new(draft)))
             };
         }
     }

@@ -10,7 +10,8 @@ use lineway_wire::sip::own::Received;
 use lineway_wire::sip::transaction::{Kind, Pass, Says};
 
 use super::legs::Asked;
-use super::main_line::{Request, SipTransaction};
+use super::main_line::SipTransaction;
+use super::request::Request;
 use crate::metrics::SipRouterMetrics;
 use crate::sip::router::sending::result_of;
 use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};

@@ -62,7 +62,7 @@ impl Site {
             (metrics.node(&"in".into(), "SipListener"), metrics.node(&"route".into(), "SipRouter"));
         let shared: Arc<SipShared> = Arc::default();
         let locations = Arc::clone(&shared.locations);
-        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::clone(&shared)).unwrap();
+        let site = SipSite::new(1, &listener, &in_front, &behind, Arc::clone(&shared), 1).unwrap();
         let own = listener.own(&[proxy]);
         let first = own.sockets[0].id;
         let handle = SipRouter::start(
