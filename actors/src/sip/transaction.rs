@@ -29,4 +29,4 @@ pub(super) use home::{BranchEntry, Hold};
 pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
 pub(super) use main_line::{Begin, First};
-pub(super) use messages::{Acked, Again, Cancelled, Relay, Release, Replied, ReplyWith};
+pub(super) use messages::{Acked, Again, Cancelled, Relay, Release, Replied, ReplyWith, Times};

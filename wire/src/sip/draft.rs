@@ -100,6 +100,12 @@ impl Parked {
         draft.branches = Vec::new();
         Self(Box::new(draft))
     }
+
+    /// Other flags (`setflag`).
+    pub fn set_flags(&mut self, flags: u32) {
+        self.0.flags = flags;
+    }
+
     /// A copy to work on.
     ///
     /// # Errors

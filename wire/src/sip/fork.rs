@@ -108,7 +108,11 @@ pub(super) struct Fork<R> {
     /// The first branch of the leg.
     first: u16,
     outcome: Outcome,
-    keep: Keep,
+    /// What the script said of the finals there are; without a word they count until another leg
+    /// has been sent.
+    keep: Option<Keep>,
+    /// The winner of the legs before, whose finals count no more once this leg has one.
+    before: Option<u16>,
     /// A 6xx of this leg: no further branches join it.
     refused: bool,
     prefer_real: bool,
@@ -122,7 +126,8 @@ impl<R> Fork<R> {
             leg: Selection::new(),
             first: 0,
             outcome: Outcome::Open,
-            keep: Keep::Nothing,
+            keep: None,
+            before: None,
             refused: false,
             prefer_real,
         }
@@ -152,16 +157,22 @@ impl<R> Fork<R> {
     }
 
     fn next_leg(&mut self) {
-        let from = match std::mem::replace(&mut self.keep, Keep::Nothing) {
-            Keep::Nothing => 0,
-            Keep::AllButLast => self.first,
-            Keep::All => self.len(),
-        };
-        self.forget(from);
         self.leg = Selection::new();
-        for rank in self.ranks() {
-            self.leg.note(rank);
-        }
+        self.before = match (self.keep.take(), self.outcome) {
+            (None, Outcome::Failed(winner)) => Some(winner),
+            (keep, _) => {
+                let from = match keep {
+                    Some(Keep::All) => self.len(),
+                    Some(Keep::AllButLast) => self.first,
+                    Some(Keep::Nothing) | None => 0,
+                };
+                self.forget(from);
+                for rank in self.ranks() {
+                    self.leg.note(rank);
+                }
+                None
+            }
+        };
         self.first = self.len();
         self.outcome = Outcome::Open;
         self.refused = false;
@@ -191,7 +202,7 @@ impl<R> Fork<R> {
 
     /// What becomes of the finals there are once another leg begins.
     pub(super) const fn keep(&mut self, keep: Keep) {
-        self.keep = keep;
+        self.keep = Some(keep);
     }
 
     /// The leg has all of its branches.
@@ -203,6 +214,11 @@ impl<R> Fork<R> {
     /// How the leg came out.
     pub(super) const fn outcome(&self) -> Outcome {
         self.outcome
+    }
+
+    /// Whether the leg came to nothing, so that it is the failure before it which counts.
+    pub(super) fn came_to_nothing(&self) -> bool {
+        self.before.is_some_and(|winner| self.outcome == Outcome::Failed(winner))
     }
 
     /// How many branches of the leg have no final.
@@ -240,6 +256,9 @@ impl<R> Fork<R> {
 
     /// A branch has its final of 300 and above. `false` when it had one before.
     pub(super) fn fail(&mut self, branch: u16, last: Final<R>) -> bool {
+        if self.outcome == Outcome::Open && self.before.take().is_some() {
+            self.forget(0);
+        }
         let rank = self.rank(branch, &last);
         self.end(branch, Branch::Failed(last), rank)
     }
@@ -358,7 +377,10 @@ impl<R> Fork<R> {
                 }
                 Event::Settled(Ok(_)) => self.outcome = Outcome::Answered,
                 Event::Settled(Err(rank)) => {
-                    self.outcome = rank.branch().map_or(Outcome::Nothing, Outcome::Failed);
+                    self.outcome = match rank.branch().or(self.before) {
+                        Some(branch) => Outcome::Failed(branch),
+                        None => Outcome::Nothing,
+                    };
                 }
             }
         }

@@ -21,6 +21,7 @@ use super::tm::{Answer, relayed};
 use crate::metrics::{SipDrop, SipRoute, SipRouterMetrics};
 use crate::sip::back::Way;
 use crate::sip::ring::Arrival;
+use crate::sip::script::tm::RouteKind;
 use crate::sip::script::{Context, Effect, End, Route, Script, Step, Suspended, Want};
 use crate::sip::shared::ScriptEnv;
 use crate::sip::transaction::{Hold, Home};
@@ -153,7 +154,8 @@ impl Core {
             return self.pass_reply(Draft::new(message, received));
         }
         let kind = Kind::Reply(Box::new((message.clone(), received)));
-        let context = self.context(Draft::new(message, received), now);
+        let mut context = self.context(Draft::new(message, received), now);
+        context.tm.route = RouteKind::Reply;
         let step = Rc::clone(&self.generation).script.start(Route::Reply, context);
         self.go_on(kind, step, now);
     }

@@ -28,6 +28,16 @@ use crate::worker::Worker;
 pub(in crate::sip) const UNREACHABLE: Failure =
     Failure { code: 477, reason: "Unfortunately error on sending to next hop occurred" };
 
+/// What a script is told of a request that could not be sent: the code where the next hop is not
+/// known or not there (contract 9).
+pub(in crate::sip) const fn result_of(failure: Failure) -> i64 {
+    match failure.code {
+        477 => -477,
+        478 => -478,
+        _ => -1,
+    }
+}
+
 /// What came of sending a request on.
 pub(in crate::sip) enum Outcome<T> {
     /// It left, or failed.

@@ -7,4 +7,5 @@ mod registrar;
 mod reload;
 mod replies;
 mod requests;
+mod routes;
 mod transactions;

@@ -12,15 +12,15 @@ use tokio::sync::oneshot;
 
 use super::admission::RETRY_AFTER;
 use super::core::{Core, OVERLOADED};
-use super::sending::Outcome;
+use super::sending::{Outcome, result_of};
 use crate::metrics::{SipCancelFound, SipRefused};
 use crate::settings::UnmatchedCancel;
 use crate::sip::ring::Arrival;
-use crate::sip::script::tm::{RelayTo, TmWant};
+use crate::sip::script::tm::{RelayTo, TimingChange, TmWant};
 use crate::sip::script::{Context, End};
 use crate::sip::transaction::{
     Acked, Again, Asked, Begin, Cancelled, Entry, First, Relay, RelayWay, Release, Replied,
-    ReplyWith, SipTransaction,
+    ReplyWith, SipTransaction, Times,
 };
 
 /// What a script is told.
@@ -113,7 +113,13 @@ impl Core {
     fn check(&mut self, context: &mut Context) -> Answer {
         let draft = &context.draft;
         match draft.message.method() {
-            Method::Ack => self.acked(draft).map_or(NO, |ended| if ended { DONE } else { YES }),
+            Method::Ack => {
+                if self.acked(draft) {
+                    DONE
+                } else {
+                    NO
+                }
+            }
             Method::Cancel => {
                 if self.again(draft) {
                     return DONE;
@@ -126,15 +132,15 @@ impl Core {
         }
     }
 
-    /// Hands an ACK to its transaction; whether it was that of a failure.
-    fn acked(&mut self, draft: &Draft) -> Option<bool> {
-        let entry = self.acked_by(draft)?;
-        let is_failure = entry.status.get() >= 300;
+    /// Hands the ACK of a failure, or of a 2xx that was made here, to its transaction, where it
+    /// ends; false where there is none.
+    fn acked(&mut self, draft: &Draft) -> bool {
+        let Some(entry) = self.acked_by(draft) else { return false };
         if let Some(main) = main(&entry) {
             let hold = self.hold(&draft.message);
             main.do_send(Acked(hold));
         }
-        Some(is_failure)
+        true
     }
 
     /// Hands a copy of a request to its transaction; false where there is none.
@@ -149,7 +155,7 @@ impl Core {
         let to = to.map(|to| to.uri());
         match context.draft.message.method() {
             Method::Ack => {
-                if self.acked(&context.draft) == Some(true) {
+                if self.acked(&context.draft) {
                     return YES;
                 }
                 return self.stateless(to.as_deref(), context);
@@ -177,8 +183,15 @@ impl Core {
             .used
             .as_ref()
             .is_none_or(|(uri, to)| uri[..] != *draft.uri() || *to != draft.dst_uri);
+        let own = own || to.is_some();
+        let is_nothing = !own && draft.branches.is_empty();
         let way = RelayWay { to, own };
+        context.tm.used = Some((Bytes::copy_from_slice(draft.uri()), draft.dst_uri.clone()));
         if let Some(entry) = self.of(context) {
+            if is_nothing {
+                // They have been tried, or are being tried: it is no error of the call.
+                return NO;
+            }
             return Self::relay_more(&entry, way, context);
         }
         if self.again(&context.draft) {
@@ -195,14 +208,14 @@ impl Core {
     }
 
     /// `t_relay()` of a request whose transaction is there already.
-    fn relay_more(entry: &Entry, way: RelayWay, context: &Context) -> Answer {
+    fn relay_more(entry: &Entry, way: RelayWay, context: &mut Context) -> Answer {
         let Some(main) = main(entry) else { return NO };
         let (answer, asked) = oneshot::channel();
         main.do_send(Relay {
             draft: Box::new(context.draft.clone()),
             vars: context.vars.kept(),
             armed: context.tm.armed.clone(),
-            timing: context.tm.timing,
+            timing: std::mem::take(&mut context.tm.timing),
             way,
             answer,
         });
@@ -270,7 +283,7 @@ impl Core {
             draft: context.draft.clone(),
             vars: context.vars.kept(),
             armed: context.tm.armed.clone(),
-            timing: context.tm.timing,
+            timing: std::mem::take(&mut context.tm.timing),
             groups: std::mem::take(&mut context.tm.groups),
             first,
         }))
@@ -304,12 +317,19 @@ impl Core {
     ) {
         if let Some(main) = self.of(context).and_then(|entry| main(&entry)) {
             let hold = self.hold(&context.draft.message);
-            main.do_send(ReplyWith { code, reason, lines, hold });
+            let redirects = (300..400).contains(&code);
+            let draft = redirects.then(|| Box::new(context.draft.clone()));
+            main.do_send(ReplyWith { code, reason, lines, draft, hold });
         }
     }
 
     /// The request route is over: what it owes the caller is paid.
     pub(super) fn request_over(&mut self, context: &Context, end: &End, now: Instant) {
+        if context.tm.timing != TimingChange::default()
+            && let Some(main) = self.of(context).and_then(|entry| main(&entry))
+        {
+            main.do_send(Times(context.tm.timing));
+        }
         let failure = match (end, context.tm.owed) {
             (End::Failed(_), _) if !context.answered => {
                 Failure { code: 500, reason: "Server Internal Error" }
@@ -392,7 +412,7 @@ pub(super) fn relayed(context: &mut Context, result: Result<(), Failure>) -> i64
         Err(failure) => {
             context.draft.failure = Some(failure);
             context.tm.owed = Some(failure);
-            -1
+            result_of(failure)
         }
     }
 }

@@ -180,8 +180,8 @@ pub enum TmWant {
         /// The reason phrase.
         reason: Bytes,
     },
-    /// `t_check_trans()`: for a CANCEL and for the ACK of a 2xx that was made here 1 if there is such
-    /// a transaction; 0 for a copy and for the ACK of a failure, which are done with then; else -1.
+    /// `t_check_trans()`: for a CANCEL 1 if there is such a transaction; 0 for a copy and for the ACK
+    /// of a failure or of a 2xx that was made here, which are done with then; else -1.
     CheckTrans,
     /// `t_precheck_trans()`: whether a copy of this request is being handled at this moment.
     PrecheckTrans,

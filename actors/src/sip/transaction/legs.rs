@@ -231,6 +231,7 @@ impl SipTransaction {
             self.entry.home.table.borrow_mut().set_branches(*id, index + 1);
         }
         let uri = request_uri(&going.draft);
+        let flags = going.draft.branch_flags;
         let options = self.entry.generation.env.settings.stateful.options();
         let start = BranchStart {
             entry: Rc::clone(&self.entry),
@@ -246,7 +247,7 @@ impl SipTransaction {
             going,
         };
         let (address, result) = SipBranch::start(start);
-        self.branches.push(Branch { armed, spoke: false, last: None, breadth });
+        self.branches.push(Branch { armed, spoke: false, last: None, flags, breadth });
         self.entry.branches.borrow_mut().push(BranchEntry::new(address, &uri));
         match result {
             None => Made::Pending,

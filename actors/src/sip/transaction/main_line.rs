@@ -22,7 +22,7 @@ use super::home::{Entry, Hold, Home};
 use super::legs::{Asked, RelayWay, Relaying};
 use super::messages::{
     Acked, Again, BranchSays, CancelBranch, Cancelled, EndBranch, Finish, Relay, Release,
-    ReplyWith, Settle, Word,
+    ReplyWith, Settle, Times, Word,
 };
 use super::request::{Bare, Request};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed, SipTimeout};
@@ -81,9 +81,12 @@ pub(super) struct Rare {
 pub(super) struct Branch {
     /// The routes that were armed when it was made.
     pub(super) armed: Rc<Armed>,
+    /// It had a reply before its final.
     pub(super) spoke: bool,
     /// Its final of 300 and above.
     pub(super) last: Option<Rc<Draft>>,
+    /// Its flags (`setbflag`).
+    pub(super) flags: u32,
     /// What it got of Max-Breadth; 0 without `max-breadth`.
     pub(super) breadth: u32,
 }
@@ -405,6 +408,10 @@ impl SipTransaction {
             Word::Elsewhere(elsewhere, word) => self.go_elsewhere(branch, *elsewhere, *word),
             Word::Reply(pass, draft) => self.heard(branch, pass, draft),
             Word::Timeout { spoke } => {
+                if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                    // It may have said no more than 100.
+                    known.spoke |= spoke;
+                }
                 self.branch_failed(branch, 408, true);
                 self.machine.hear(branch, Says::Timeout { spoke }, now);
             }
@@ -554,10 +561,21 @@ impl Handler<Cancelled> for SipTransaction {
     }
 }
 
+impl Handler<Times> for SipTransaction {
+    type Result = ();
+
+    fn handle(&mut self, Times(timing): Times, _: &mut Self::Context) {
+        self.retime(timing);
+    }
+}
+
 impl Handler<ReplyWith> for SipTransaction {
     type Result = ();
 
     fn handle(&mut self, reply: ReplyWith, ctx: &mut Self::Context) {
+        if let Some(draft) = reply.draft {
+            self.request = Request::Whole(draft);
+        }
         self.reply(reply.code, &reply.reason, Some(&reply.lines));
         self.act(ctx);
     }

@@ -51,6 +51,11 @@ pub(in crate::sip) struct Cancelled {
     pub(in crate::sip) hold: Hold,
 }
 
+/// Times that the script has set behind its `t_relay()`.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::sip) struct Times(pub(in crate::sip) TimingChange);
+
 /// The script replies.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -58,6 +63,8 @@ pub(in crate::sip) struct ReplyWith {
     pub(in crate::sip) code: u16,
     pub(in crate::sip) reason: Bytes,
     pub(in crate::sip) lines: Vec<Bytes>,
+    /// The request as the script has left it, for a redirection: it names its targets (R111).
+    pub(in crate::sip) draft: Option<Box<Draft>>,
     #[expect(dead_code, reason = "the call is held for as long as the message is there")]
     pub(in crate::sip) hold: Hold,
 }

@@ -43,6 +43,15 @@ impl Request {
             }
         }
     }
+
+    /// Its flags, as a route has left them (`setflag`).
+    pub(super) fn set_flags(&mut self, flags: u32) {
+        match self {
+            Self::Whole(draft) => draft.flags = flags,
+            Self::Parked(parked) => parked.set_flags(flags),
+            Self::Bare(_) => {}
+        }
+    }
 }
 
 /// What was let in once is read again whatever its size.

@@ -11,7 +11,9 @@ use lineway_wire::sip::transaction::{Kind, Pass, Says};
 
 use super::legs::Asked;
 use super::main_line::SipTransaction;
+use super::request::Request;
 use crate::metrics::SipRouterMetrics;
+use crate::sip::router::sending::result_of;
 use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
@@ -82,7 +84,13 @@ impl SipTransaction {
                         sent,
                     );
                 }
-                Effect::Reply { code, reason, lines } => self.reply(code, &reason, Some(&lines)),
+                Effect::Reply { code, reason, lines } => {
+                    // A redirection names the targets that this route has set (R111).
+                    if (300..400).contains(&code) && context.draft.message.is_request() {
+                        self.request = Request::Whole(Box::new(context.draft.clone()));
+                    }
+                    self.reply(code, &reason, Some(&lines));
+                }
             }
         }
     }
@@ -92,23 +100,29 @@ impl SipTransaction {
         let code = draft.message.status();
         let Some(known) = self.branches.get_mut(usize::from(branch)) else { return };
         known.spoke |= pass == Pass::Provisional;
-        let route = known.armed.reply.clone();
+        let (armed, flags) = (Rc::clone(&known.armed), known.flags);
         self.note_status(branch, code);
         let mut draft = draft;
-        if let Some(route) = route {
+        if let Some(route) = &armed.reply {
             let came: (Message, Received) = (draft.message.clone(), draft.received);
+            let request = self.request.draft();
             let mut context = self.context((*draft).clone(), RouteKind::BranchReply);
+            (context.draft.flags, context.draft.branch_flags) = (request.flags, flags);
             context.tm.branch = Some(branch);
             context.tm.reply_code = code;
-            context.tm.other = Some(Rc::new(self.request.draft()));
-            let (context, end) = self.run(&route, context);
+            // What was armed for this branch, not for those of a later leg.
+            context.tm.armed = (*armed).clone();
+            context.tm.other = Some(Rc::new(request));
+            let (context, end) = self.run(route, context);
+            self.request.set_flags(context.draft.flags);
             if let Some(which) = context.tm.cancel_branches {
                 self.cancel_branches(branch, which);
             }
-            if let Some(known) = self.branches.get_mut(usize::from(branch))
-                && *known.armed != context.tm.armed
-            {
-                known.armed = Rc::new(context.tm.armed.clone());
+            if let Some(known) = self.branches.get_mut(usize::from(branch)) {
+                known.flags = context.draft.branch_flags;
+                if *known.armed != context.tm.armed {
+                    known.armed = Rc::new(context.tm.armed.clone());
+                }
             }
             *draft = match end {
                 // A final is never dropped: its transaction would be stranded.
@@ -284,6 +298,7 @@ impl SipTransaction {
 
     fn failure_over(&mut self, mut context: Invocation, end: &End) {
         self.over(&mut context, end);
+        self.request.set_flags(context.draft.flags);
         if !context.tm.groups.is_empty() {
             self.rare().groups = std::mem::take(&mut context.tm.groups);
         }
@@ -292,8 +307,8 @@ impl SipTransaction {
             return;
         }
         // What is kept of earlier legs goes up before an error of this one.
-        let keeps = matches!(context.tm.drop_replies, Some('n' | 'l'));
-        match context.tm.owed.filter(|_| !keeps && !self.entry.cancelled.get()) {
+        let stays = self.entry.cancelled.get() || self.machine.has_failed();
+        match context.tm.owed.filter(|_| !stays) {
             Some(failure) => self.reply_failure(failure),
             None => self.machine.decline(timers::now()),
         }
@@ -330,7 +345,7 @@ fn resume(mut suspended: Suspended, result: Result<(), Failure>) -> Step {
         Err(failure) => {
             context.draft.failure = Some(failure);
             context.tm.owed = Some(failure);
-            -1
+            result_of(failure)
         }
     };
     suspended.resume(value, timers::now())

@@ -292,6 +292,7 @@ impl<R> Transaction<R> {
     fn tell_failed(&mut self) {
         if let Outcome::Failed(branch) = self.fork.outcome()
             && !self.decided
+            && !self.fork.came_to_nothing()
         {
             let code = self.fork.code(branch).unwrap_or_default();
             self.todo.push_back(Do::Failed { branch, code });
@@ -348,6 +349,11 @@ impl<R> Transaction<R> {
     /// one that timed out (`t_grep_status`, `t_any_timeout`, `t_any_replied`).
     pub fn finals(&self) -> impl Iterator<Item = (u16, u16, bool)> + '_ {
         self.fork.finals()
+    }
+
+    /// Whether there is a failure that [`decline`](Self::decline) would send up.
+    pub fn has_failed(&self) -> bool {
+        !self.decided && matches!(self.fork.outcome(), Outcome::Failed(_))
     }
 
     // ---- the caller's side ---------------------------------------------------------------------

@@ -220,7 +220,7 @@ fn reply(context: &mut Context, code: i64, reason: &[u8]) -> Answer<'static> {
 fn asks(context: &Context, want: TmWant) -> Given<'static> {
     match (context.tm.transaction, context.tm.route) {
         (Some(_), _) => Given::Int(1),
-        (None, RouteKind::Request) => Given::Wait(Want::Tm(want)),
+        (None, RouteKind::Request | RouteKind::Reply) => Given::Wait(Want::Tm(want)),
         (None, _) => Given::Int(-1),
     }
 }

@@ -149,8 +149,33 @@ fn sip_r076_challenges_of_all_legs_that_count_are_merged() {
 }
 
 #[test]
+fn sip_r088_a_leg_that_could_not_be_sent_leaves_the_failure_before_it() {
+    let mut call = failed(486);
+    call.tm.add();
+    call.hears(1, Says::Unsent);
+    assert!(!call.tm.has_failed(), "there may be another branch");
+    call.tm.seal();
+    assert_eq!((call.did(), call.tm.has_failed()), (vec![], true), "its route has run");
+    call.decline();
+    assert_eq!(call.did(), ["486 of 0", "settle"]);
+    assert!(!call.tm.has_failed());
+
+    // The leg behind one that was not sent is one like others.
+    let mut call = failed(486);
+    call.tm.add();
+    call.hears(1, Says::Unsent);
+    call.tm.seal();
+    call.leg(2);
+    call.says(2, 503);
+    assert_eq!(call.tm.finals().collect::<Vec<_>>(), [(2, 503, false)]);
+    call.says(3, 404).decline();
+    assert_eq!(call.did(), ["failed 3 404", "404 of 3", "settle"]);
+}
+
+#[test]
 fn a_leg_that_could_not_be_sent_leaves_the_error_to_the_owner() {
     let mut call = failed(486);
+    call.tm.drop_replies('a');
     call.tm.add();
     call.tm.seal();
     call.hears(1, Says::Unsent);
