@@ -354,9 +354,11 @@ fn reply(request: &str, status: &str) -> String {
     for line in request.lines() {
         let name = line.split(':').next().unwrap_or_default();
         if name == "To" && !line.contains(";tag=") {
-            reply.push_str(&format!("{line};tag=phone\r\n"));
+            reply.push_str(line);
+            reply.push_str(";tag=phone\r\n");
         } else if ["Via", "From", "To", "Call-ID", "CSeq"].contains(&name) {
-            reply.push_str(&format!("{line}\r\n"));
+            reply.push_str(line);
+            reply.push_str("\r\n");
         }
     }
     reply + "Content-Length: 0\r\n\r\n"
