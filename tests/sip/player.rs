@@ -26,7 +26,6 @@ pub(crate) fn has_sipp() -> bool {
 
 /// One play at a time: each has several programs that want the processors, and a datagram that waits
 /// too long is one that is lost.
-#[must_use]
 pub(crate) fn stage_door() -> MutexGuard<'static, ()> {
     static DOOR: Mutex<()> = Mutex::new(());
     // What a failed test leaves is no harm.

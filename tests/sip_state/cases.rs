@@ -32,8 +32,8 @@ fn case_s01_two_phones_answer_in_the_same_moment() {
         let stage = Stage::timed(2, Timers { wt, ..Timers::FAR }, RECORDED);
         stage.call("c1");
         let came = stage.all_get("INVITE");
-        for n in 0..2 {
-            stage.passes(n, &came[n], "180 Ringing");
+        for (n, invite) in came.iter().enumerate() {
+            stage.passes(n, invite, "180 Ringing");
         }
         let first = stage.passes(0, &came[0], "200 OK");
         let cancelled = stage.gets(1, "CANCEL");
@@ -65,11 +65,11 @@ fn case_s01_without_a_pause_between_them() {
         let call = format!("c{n}");
         stage.call(&call);
         let came = stage.all_get("INVITE");
-        for phone in 0..2 {
-            stage.passes(phone, &came[phone], "180 Ringing");
+        for (phone, invite) in came.iter().enumerate() {
+            stage.passes(phone, invite, "180 Ringing");
         }
-        for phone in 0..2 {
-            stage.says(phone, &came[phone], "200 OK");
+        for (phone, invite) in came.iter().enumerate() {
+            stage.says(phone, invite, "200 OK");
         }
         let mut tags = [stage.hears("200").to_tag(), stage.hears("200").to_tag()];
         tags.sort();

@@ -245,7 +245,7 @@ fn sip_r101_what_can_not_be_routed_is_one_answer_at_once() {
     for lua in idioms {
         let tables = format!("[dns]\nservers = [\"{}\"]\n", dns.address());
         let router = CALM.to_owned();
-        let stage = Stage::setup(Setup { tables, router, ..Setup::one_worker() }, 0, lua);
+        let stage = Stage::setup(Setup { router, tables, ..Setup::one_worker() }, 0, lua);
         let refused = TcpPhone::new().at();
         let uris = [
             "sip:bob@none.example".to_owned(),
@@ -277,7 +277,7 @@ fn sip_r102_it_is_478_unresolvable_destination() {
     let tables = format!("[dns]\nservers = [\"{}\"]\n", dns.address());
     let lua = "function call() KSR.tm.t_relay() end";
     let router = CALM.to_owned();
-    let stage = Stage::setup(Setup { tables, router, ..Setup::one_worker() }, 0, lua);
+    let stage = Stage::setup(Setup { router, tables, ..Setup::one_worker() }, 0, lua);
     stage.send(request("INVITE", "sip:bob@none.example", &stage.alice.via("c1"), "c1"));
     let answer = stage.alice.receive();
     assert_eq!(answer.first(), "SIP/2.0 478 Unresolvable destination (478/TM)");

@@ -143,13 +143,13 @@ fn sip_r056_a_call_without_branches_is_487_at_once() {
     let tables = format!("[dns]\nservers = [\"{}\"]\n", dns.address());
     let router = format!("{CALM}, resolve-timeout-ms = 20000");
     let lua = "function call() KSR.tm.t_newtran() KSR.tm.t_relay() end";
-    let stage = Stage::setup(Setup { tables, router, ..Setup::one_worker() }, 0, lua);
+    let stage = Stage::setup(Setup { router, tables, ..Setup::one_worker() }, 0, lua);
     let invite = request("INVITE", "sip:bob@slow.example", &stage.alice.via("c1"), "c1");
     stage.send(&invite);
     crate::common::until("it asks", || dns.is_waited_for());
     stage.send(cancel(&invite));
     // Both of what has to come, in any order, with a 100 perhaps.
-    let mut came = vec![stage.alice.receive(), stage.alice.receive()];
+    let mut came = [stage.alice.receive(), stage.alice.receive()];
     came.sort_by_key(|sip| sip.status());
     assert_eq!((came[0].status(), came[0].one("CSeq").as_str()), (200, "1 CANCEL"));
     assert_eq!((came[1].status(), came[1].one("CSeq").as_str()), (487, "1 INVITE"));

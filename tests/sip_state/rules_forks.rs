@@ -134,7 +134,7 @@ fn sip_r067_it_is_not_sent_again_when_it_was_given_up() {
     while stage.phones[1].has_some() {
         stage.gets(1, "INVITE");
     }
-    stage.phones[1].stays_silent(Duration::from_millis(1000));
+    stage.phones[1].stays_silent(Duration::from_secs(1));
 }
 
 #[test]

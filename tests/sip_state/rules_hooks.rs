@@ -466,9 +466,9 @@ fn sip_s2_12_t_reply_in_a_reply_route_ends_the_call_for_the_caller() {
     stage.says(0, &came[0], "183 Session Progress");
     let up = stage.hears("488 Enough");
     stage.acks(&invite, &up);
-    for n in 0..2 {
+    for (n, invite) in came.iter().enumerate() {
         stage.gets(n, "CANCEL");
-        stage.refuses(n, &came[n], "487 Request Terminated");
+        stage.refuses(n, invite, "487 Request Terminated");
     }
     stage.quiet("c1");
 }

@@ -55,9 +55,9 @@ fn sip_r148_a_1xx_after_a_final_does_not_go_up() {
             stage.hears("200");
             stage.gets(1, "CANCEL");
         }
-        for n in 0..2 {
+        for (n, invite) in came.iter().enumerate() {
             for status in ["180 Ringing", "183 Session Progress"] {
-                stage.says(n, &came[n], status);
+                stage.says(n, invite, status);
             }
         }
         stage.quiet(call);

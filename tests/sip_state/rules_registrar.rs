@@ -245,11 +245,11 @@ fn sip_r129_several_contacts_fork_in_parallel() {
 #[test]
 fn sip_r130_groups_of_q_are_tried_from_high_to_low() {
     let stage = Stage::with(4, CALM, SERIAL);
-    let lines: String = [(0, ";q=0.2"), (1, ";q=0.8"), (2, ";q=0.2"), (3, "")]
+    let lines: Vec<_> = [(0, ";q=0.2"), (1, ";q=0.8"), (2, ";q=0.2"), (3, "")]
         .iter()
         .map(|(n, q)| format!("Contact: <{}>{q}\r\n", stage.contact(*n)))
         .collect();
-    stage.registers("r1", 1, &lines);
+    stage.registers("r1", 1, &lines.concat());
     stage.call("c1");
     let came = stage.gets(1, "INVITE");
     for n in [0, 2, 3] {

@@ -31,7 +31,7 @@ fn sip_r031_reason_and_headers_of_the_100() {
     let stage = Stage::new(1, TO_A);
     let port = stage.alice.at().port();
     let via = format!("Via: {}", stage.alice.via("c1"));
-    let asked = format!("Via: SIP/2.0/UDP 10.0.0.1:7;rport;branch=z9hG4bKc1");
+    let asked = "Via: SIP/2.0/UDP 10.0.0.1:7;rport;branch=z9hG4bKc1";
     let second = "Via: SIP/2.0/TCP b.example;x=1";
     let invite = stage
         .request("INVITE", "c1")

@@ -40,9 +40,10 @@ const NAMES: [&str; 6] = ["A", "B", "C", "D", "E", "F"];
 /// [`Proxy`] asks by itself is answered or sent on without state.
 pub(crate) fn script(phones: &[SocketAddr], lua: &str) -> String {
     let named = NAMES.iter().zip(phones);
-    let uris: String = named
+    let uris: Vec<_> = named
         .map(|(name, at)| format!("{name} = \"sip:{}@{at}\"\n", name.to_lowercase()))
         .collect();
+    let uris = uris.concat();
     uris + "function ksr_request_route()
     local user = KSR.kx.gete_ruser()
     if user == \"probe\" then KSR.sl.sl_send_reply(200, \"Probe\") return end
