@@ -2,7 +2,7 @@
 //! the choice among them, and which of them live.
 //!
 //! A target is one for all sets, workers and generations of the configuration that have its URI, so
-//! a reload keeps what is known of it. With `dispatcher-ping-ms` the [pinger](pinger) asks each
+//! a reload keeps what is known of it. With `dispatcher-ping-ms` the [pinger] asks each
 //! with OPTIONS; replies come in on any worker.
 
 use std::collections::{BTreeMap, HashMap};

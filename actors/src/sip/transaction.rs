@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What they decide stands in [`lineway_wire::sip::transaction`]. All of one call live on one worker;
-//! a message that was handed to one of them holds its call ([`Hold`]) until it is done, so that
+//! a message that was handed to one of them holds its call (`Hold`) until it is done, so that
 //! what comes behind it stays behind it (contract 2.16).
 
 mod branch;

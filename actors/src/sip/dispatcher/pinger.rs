@@ -1,5 +1,5 @@
 //! The actor that asks the targets whether they live. One for each chain, on one worker; started
-//! again after a panic, ended with its [`Pinger`].
+//! again after a panic, ended with its `Pinger`.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

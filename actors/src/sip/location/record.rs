@@ -41,7 +41,7 @@ impl From<TryGetError> for Broken {
     }
 }
 
-/// Reads what [`write`] wrote; `None` for anything else.
+/// Reads what [`write()`] wrote; `None` for anything else.
 pub(super) fn read(record: &[u8]) -> Option<Vec<Binding>> {
     // The texts of an address stay together.
     let mut record = Bytes::copy_from_slice(record);
