@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use lineway_actors::settings::{
-    Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
-    UnmatchedCancel,
+    DispatcherTarget, Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings,
+    StatefulSettings, UnmatchedCancel,
 };
 use lineway_actors::wire::sip::own::{Alias, Transport};
 use lineway_actors::wire::sip::transaction::{Options, Timing};
@@ -212,23 +212,13 @@ fn a_script_is_found_beside_the_configuration() {
 }
 
 #[test]
-fn what_has_no_effect_is_said_and_still_arrives() {
-    for (setting, name) in [
-        ("location = \"redb:l.redb\"", "location"),
-        ("dispatcher = { 1 = [\"sip:192.0.2.1\"] }", "dispatcher"),
-        ("realm = \"example.com\"", "realm"),
-        ("users = \"tests/config/right/sip.toml\"", "users"),
-    ] {
-        let (_, warnings) = router(&format!("{ROUTER}\n{setting}"));
-        assert_eq!(warnings.len(), 1, "{setting}: {warnings:?}");
-        for part in [format!("settings.{name}"), "come".to_owned(), "no effect".to_owned()] {
-            assert!(warnings[0].contains(&part), "{part} in {}", warnings[0]);
-        }
-    }
-    let (read, _) = router(&format!(
+fn what_is_written_arrives() {
+    let (read, warnings) = router(&format!(
         "{ROUTER}\nretr-timer1-ms = 5000\nunmatched-cancel = \"drop\"\n\
-         max-expires = 60\nlocation = \"redb:l.redb\"\ndispatcher = {{ 7 = [\"sips:a.example\"] }}"
+         max-expires = 60\nlocation = \"redb:l.redb\"\nrealm = \"a.example\"\n\
+         dispatcher = {{ 7 = [\"sip:a.example;weight=3;lr\"] }}\ndispatcher-ping-ms = 250"
     ));
+    assert_eq!(warnings, [""; 0]);
     let default = StatefulSettings::default();
     assert_eq!(
         read.stateful,
@@ -238,11 +228,40 @@ fn what_has_no_effect_is_said_and_still_arrives() {
             retr_timer2: lineway_wire::units::Millis::new(5000),
             unmatched_cancel: UnmatchedCancel::Drop,
             max_expires: 60,
+            realm: Some("a.example".into()),
+            dispatcher_ping: lineway_wire::units::Millis::new(250),
             location: Location::Redb("l.redb".into()),
             ..default
         }
     );
-    assert_eq!(read.dispatcher[&7], [std::sync::Arc::from("sips:a.example")]);
+    let target = DispatcherTarget { uri: "sip:a.example;lr".into(), weight: 3, priority: 0 };
+    assert_eq!(read.dispatcher[&7], [target]);
+}
+
+#[test]
+fn the_file_of_users_is_a_part_of_the_router() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lineway.toml");
+    let text = format!(
+        "[[node]]\nname = \"l\"\ntype = \"SipListener\"\nnext = \"r\"\nsettings = {{ {LISTENER} }}\n\
+         [[node]]\nname = \"r\"\ntype = \"SipRouter\"\nsettings = {{ users = \"u.toml\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let options = LoadOptions::default();
+    let load = || crate::config::load(Some(&file), &options).map(|loaded| loaded.config.plan);
+    let users = folder.path().join("u.toml");
+    let write = |text: &str| std::fs::write(&users, text).unwrap();
+    write("[[user]]\nname = \"alice\"\npassword = \"first\"");
+    let first = load().unwrap();
+    assert_eq!(load().unwrap(), first);
+    assert!(!format!("{first:?}").contains("first"), "no password is shown");
+    write("[[user]]\nname = \"alice\"\npassword = \"other\"");
+    assert_ne!(load().unwrap().nodes[1], first.nodes[1]);
+    write("[[user]]\nname = \"alice\"\npassword = [\"s3cret\"]");
+    let wrong = load().unwrap_err().to_string();
+    assert!(wrong.contains("u.toml:3:12: "), "{wrong}");
+    assert!(wrong.contains("node \"r\", settings.users: "), "{wrong}");
+    assert!(!wrong.contains("s3cret"), "{wrong}");
 }
 
 #[test]
