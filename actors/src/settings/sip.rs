@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ipnet::IpNet;
+use lineway_wire::sip::hop::Hop;
 use lineway_wire::sip::message::Uri;
 use lineway_wire::sip::own::{Alias, Own, Socket, SocketId, Transport};
 use lineway_wire::sip::registrar::Rules;
@@ -177,8 +178,10 @@ impl DispatcherTarget {
     /// The largest weight.
     pub const MOST_WEIGHT: u32 = 65_535;
 
-    /// Reads a SIP URI with the parameters `weight` and `priority`; `None` where it is none.
+    /// Reads a SIP URI with the parameters `weight` and `priority`; `None` where it is none, or one
+    /// that nothing is sent to from here, such as sips.
     pub fn parse(text: &str) -> Option<Self> {
+        Hop::of(text.as_bytes()).ok()?;
         let uri = Uri::parse(text.as_bytes()).ok().filter(Uri::is_sip)?;
         let (mut weight, mut priority) = (0, 0);
         let head = text.len() - uri.headers.map_or(0, |headers| headers.len() + 1);
@@ -390,6 +393,8 @@ mod tests {
             "a.example",
             "tel:123",
             "sip:",
+            "sips:a.example",
+            "sip:a.example;transport=tls",
             "sip:a;weight=x",
             "sip:a;weight=-1",
             "sip:a;weight=65536",

@@ -302,7 +302,7 @@ const NETWORKS: Sets = Sets {
 const TARGETS: Sets = Sets {
     table: "table of sets, such as { 1 = [\"sip:192.0.2.1:5060\"] }",
     array: "array of SIP URIs such as \"sip:192.0.2.1:5060\"",
-    element: "SIP URI such as \"sip:192.0.2.1:5060\" or \"sip:192.0.2.1;weight=50;priority=10\"",
+    element: "SIP URI such as \"sip:192.0.2.1:5060\"",
 };
 
 /// A table whose keys are numbers; empty where it is left out. `None` when a problem was noted.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use lineway_actors::settings::{
-    Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings, StatefulSettings,
-    UnmatchedCancel,
+    DispatcherTarget, Location, NodeSettings, SipListenerSettings, SipMode, SipRouterSettings,
+    StatefulSettings, UnmatchedCancel,
 };
 use lineway_actors::wire::sip::own::{Alias, Transport};
 use lineway_actors::wire::sip::transaction::{Options, Timing};
@@ -215,7 +215,8 @@ fn a_script_is_found_beside_the_configuration() {
 fn what_is_set_arrives_without_a_warning() {
     let (read, warnings) = router(&format!(
         "{ROUTER}\nretr-timer1-ms = 5000\nunmatched-cancel = \"drop\"\n\
-         max-expires = 60\nlocation = \"redb:l.redb\"\ndispatcher = {{ 7 = [\"sips:a.example\"] }}"
+         max-expires = 60\nlocation = \"redb:l.redb\"\nrealm = \"a.example\"\n\
+         dispatcher = {{ 7 = [\"sip:a.example;weight=3;lr\"] }}\ndispatcher-ping-ms = 250"
     ));
     assert_eq!(warnings, [""; 0]);
     let default = StatefulSettings::default();
@@ -227,12 +228,40 @@ fn what_is_set_arrives_without_a_warning() {
             retr_timer2: lineway_wire::units::Millis::new(5000),
             unmatched_cancel: UnmatchedCancel::Drop,
             max_expires: 60,
+            realm: Some("a.example".into()),
+            dispatcher_ping: lineway_wire::units::Millis::new(250),
             location: Location::Redb("l.redb".into()),
             ..default
         }
     );
-    let targets: Vec<_> = read.dispatcher[&7].iter().map(|target| &*target.uri).collect();
-    assert_eq!(targets, ["sips:a.example"]);
+    let target = DispatcherTarget { uri: "sip:a.example;lr".into(), weight: 3, priority: 0 };
+    assert_eq!(read.dispatcher[&7], [target]);
+}
+
+#[test]
+fn the_file_of_users_is_a_part_of_the_router() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lineway.toml");
+    let text = format!(
+        "[[node]]\nname = \"l\"\ntype = \"SipListener\"\nnext = \"r\"\nsettings = {{ {LISTENER} }}\n\
+         [[node]]\nname = \"r\"\ntype = \"SipRouter\"\nsettings = {{ users = \"u.toml\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let options = LoadOptions::default();
+    let load = || crate::config::load(Some(&file), &options).map(|loaded| loaded.config.plan);
+    let users = folder.path().join("u.toml");
+    let write = |text: &str| std::fs::write(&users, text).unwrap();
+    write("[[user]]\nname = \"alice\"\npassword = \"first\"");
+    let first = load().unwrap();
+    assert_eq!(load().unwrap(), first);
+    assert!(!format!("{first:?}").contains("first"), "no password is shown");
+    write("[[user]]\nname = \"alice\"\npassword = \"other\"");
+    assert_ne!(load().unwrap().nodes[1], first.nodes[1]);
+    write("[[user]]\nname = \"alice\"\npassword = [\"s3cret\"]");
+    let wrong = load().unwrap_err().to_string();
+    assert!(wrong.contains("u.toml:3:12: "), "{wrong}");
+    assert!(wrong.contains("node \"r\", settings.users: "), "{wrong}");
+    assert!(!wrong.contains("s3cret"), "{wrong}");
 }
 
 #[test]
