@@ -18,7 +18,7 @@ fn sip_s9_a_script_error_is_500_with_file_and_line_and_harms_nothing_else() {
         "KSR.nothing.at_all()",
         "local function down() return down() + 1 end\ndown()",
         "string.rep('x', 1 << 40)",
-        "KSR.tm.t_relay()",
+        "KSR.tm.t_on_failure('nowhere')",
         "KSR.pv.get('no variable')",
         "while true do end",
         "while true do pcall(function() while true do end end) end",

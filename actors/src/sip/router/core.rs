@@ -176,6 +176,7 @@ impl Core {
             if let Want::Tm(want) = want {
                 let result = match self.tm(want, context) {
                     Answer::Now(result) => result,
+                    Answer::Later(_) if self.is_crowded() => relayed(context, Err(OVERLOADED)),
                     Answer::Later(asked) => {
                         let call = hash(context.draft.message.call_id());
                         self.metrics.suspended.inc();
@@ -217,7 +218,7 @@ impl Core {
             };
             let result = match outcome {
                 Outcome::Now(result) => result,
-                Outcome::Later(_) if self.calls.len() >= MOST_SUSPENDED => Err(OVERLOADED),
+                Outcome::Later(_) if self.is_crowded() => Err(OVERLOADED),
                 Outcome::Later(done) => {
                     let call = hash(context.draft.message.call_id());
                     self.metrics.suspended.inc();
@@ -230,6 +231,11 @@ impl Core {
             };
             step = resume(suspended, result, now);
         }
+    }
+
+    /// No further message may wait for the network.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.calls.len() >= MOST_SUSPENDED
     }
 
     fn begin(&mut self, call: CallKey, job: impl Future<Output = Done> + 'static) {
@@ -309,7 +315,7 @@ impl Core {
             ReplyOutcome::Now(Ok(())) => {}
             ReplyOutcome::Now(Err(ReplyDrop::NoVia)) => self.metrics.dropped(SipDrop::NoVia),
             ReplyOutcome::Now(Err(ReplyDrop::BadVia)) => self.metrics.dropped(SipDrop::NoWay),
-            ReplyOutcome::Later(_) if self.calls.len() >= MOST_SUSPENDED => {
+            ReplyOutcome::Later(_) if self.is_crowded() => {
                 self.metrics.dropped(SipDrop::Overload);
             }
             ReplyOutcome::Later(sent) => {

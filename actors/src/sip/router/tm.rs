@@ -227,6 +227,9 @@ impl Core {
         let sending = Rc::clone(&self.generation.sending);
         match sending.request(&context.draft, to) {
             Outcome::Now(result) => Answer::Now(relayed(context, result)),
+            Outcome::Later(_) if self.is_crowded() => {
+                Answer::Now(relayed(context, Err(OVERLOADED)))
+            }
             Outcome::Later(sent) => {
                 let (answer, asked) = oneshot::channel();
                 tokio::task::spawn_local(async move {
@@ -269,15 +272,23 @@ impl Core {
         context: &mut Context,
         first: First,
     ) -> Option<(Rc<Entry>, Asked)> {
-        let most = context.env.settings.stateful.max_transactions;
-        if self.home.shared.transactions() >= most {
+        if self.is_full(context) {
             self.metrics.transactions.refused(SipRefused::Limit);
             context.draft.reply_lines.push(RETRY_AFTER);
             self.answer(&context.draft, OVERLOADED.code, OVERLOADED.reason.as_bytes(), context.now);
             context.answered = true;
             return None;
         }
-        Some(SipTransaction::begin(Begin {
+        Some(self.start_transaction(context, first))
+    }
+
+    /// Whether there are as many transactions as there may be.
+    fn is_full(&self, context: &Context) -> bool {
+        self.home.shared.transactions() >= context.env.settings.stateful.max_transactions
+    }
+
+    fn start_transaction(&self, context: &mut Context, first: First) -> (Rc<Entry>, Asked) {
+        SipTransaction::begin(Begin {
             home: Rc::clone(&self.home),
             generation: Rc::clone(&self.generation),
             draft: context.draft.clone(),
@@ -286,15 +297,20 @@ impl Core {
             timing: std::mem::take(&mut context.tm.timing),
             groups: std::mem::take(&mut context.tm.groups),
             first,
-        }))
+        })
     }
 
     /// A CANCEL gets a transaction of its own, which answers it, and its INVITE hears of it (R53).
     fn cancel(&mut self, invite: &Rc<Entry>, context: &mut Context) -> Answer {
         let reason = if invite.open.get() { CANCELING } else { NO_MORE };
-        let first = First::Reply(200, Bytes::from_static(reason));
-        let Some((entry, _)) = self.begin_transaction(context, first) else { return NO };
-        context.tm.transaction = entry.id.get().copied();
+        if self.is_full(context) {
+            // What ends a call is not refused, or there would never be room again.
+            self.answer(&context.draft, 200, reason, context.now);
+        } else {
+            let first = First::Reply(200, Bytes::from_static(reason));
+            let (entry, _) = self.start_transaction(context, first);
+            context.tm.transaction = entry.id.get().copied();
+        }
         context.answered = true;
         invite.cancelled.set(true);
         if let Some(main) = main(invite) {

@@ -317,3 +317,58 @@ async fn sip_r155_r156_behind_wt_timer_a_2xx_passes_and_an_invite_is_another_cal
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn sip_r053_a_cancel_is_in_force_where_no_more_transactions_may_be() {
+    run(async {
+        let site = Site::with(FORK, |settings| settings.stateful.max_transactions = 1);
+        let (alice, a) = (site.phone().await, site.phone().await);
+        let invite = alice.invite("c1", &[&a], "");
+        alice.send(&invite).await;
+        alice.expect("SIP/2.0 100").await;
+        let to_a = a.expect("INVITE ").await;
+        a.send(&reply(&to_a, "180 Ringing")).await;
+        alice.expect("SIP/2.0 180").await;
+        let cancel = invite.replace("INVITE", "CANCEL");
+        for _ in 0..2 {
+            alice.send(&cancel).await;
+            alice.expect("SIP/2.0 200 canceling").await;
+        }
+        let cancel = a.expect("CANCEL sip:x@").await;
+        a.send(&reply(&cancel, "200 OK")).await;
+        a.send(&reply(&to_a, "487 Request Terminated")).await;
+        let answer = alice.expect("SIP/2.0 487").await;
+        alice.send(&ack(&invite, &answer)).await;
+        a.expect("ACK ").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        alice.assert_silent();
+        a.assert_silent();
+        assert_eq!(alive(&site), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn acks_to_names_that_are_slow_wait_in_bounded_number() {
+    run(async {
+        let site = Site::new("function ksr_request_route() KSR.tm.t_relay() end");
+        site.names.hang("slow.example.com");
+        let alice = site.phone().await;
+        let most = 4096;
+        for number in 1..=most + 100 {
+            let uri = "sip:bob@slow.example.com";
+            alice.send(&alice.request("ACK", uri, &format!("c{number}"), 1)).await;
+            // The socket holds some hundred.
+            if number % 100 == 0 || number == most {
+                site.until(|metrics| metrics.suspended.get() == number.min(most)).await;
+            }
+        }
+        let options = alice.request("OPTIONS", &format!("sip:{}", alice.at()), "last", 1);
+        alice.send(&options).await;
+        assert!(alice.receive().await.starts_with("OPTIONS "), "others are handled");
+        assert_eq!(site.metrics.suspended.get(), most);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(site.metrics.suspended.get(), 0);
+    })
+    .await;
+}
