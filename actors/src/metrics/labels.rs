@@ -66,7 +66,15 @@ impl ActorKind {
     /// True for actors that are started again when they end by a panic; a line is not, and neither
     /// is a connection.
     pub const fn is_long_lived(self) -> bool {
-        !matches!(self, Self::MainLine | Self::ChildLine | Self::MuxParent | Self::PeerConnection)
+        !matches!(
+            self,
+            Self::MainLine
+                | Self::ChildLine
+                | Self::MuxParent
+                | Self::PeerConnection
+                | Self::SipTransaction
+                | Self::SipBranch
+        )
     }
 }
 

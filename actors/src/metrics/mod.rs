@@ -116,6 +116,7 @@ impl Metrics {
         }
         if node.is_sip() {
             self.inner.actors.show_sip();
+            self.inner.supervisor.show_sip();
         }
         nodes.insert(Arc::clone(name), Arc::clone(&node));
         node

@@ -1,5 +1,6 @@
 //! What the supervisor shows of itself, and what became of reloads.
 
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
@@ -8,10 +9,14 @@ use super::labels::ReloadResult;
 use super::register;
 use crate::messages::DeadlineKind;
 
+/// The deadlines of SIP transactions.
+const SIP: DeadlineKind = DeadlineKind::FinalReply;
+
 /// The metrics of the supervisor and of reloads, as handles.
 #[derive(Clone, Debug)]
 pub struct SupervisorMetrics {
-    deadlines: [Deadlines; DeadlineKind::ALL.len()],
+    deadlines: Arc<[OnceLock<Deadlines>; DeadlineKind::ALL.len()]>,
+    families: Families,
     pub(crate) cids_leased: IntCounter,
     pub(crate) stale: IntCounter,
     pub(crate) reports: IntCounter,
@@ -20,6 +25,14 @@ pub struct SupervisorMetrics {
     reloads: [IntCounter; ReloadResult::ALL.len()],
     reload_ok: IntGauge,
     reload_time: Gauge,
+}
+
+#[derive(Clone, Debug)]
+struct Families {
+    pending: IntGaugeVec,
+    set: IntCounterVec,
+    fired: IntCounterVec,
+    cancelled: IntCounterVec,
 }
 
 /// The deadlines of one kind.
@@ -58,15 +71,8 @@ impl SupervisorMetrics {
             "result",
         );
         let metrics = Self {
-            deadlines: DeadlineKind::ALL.map(|kind| {
-                let word = [kind.as_str()];
-                Deadlines {
-                    pending: pending.with_label_values(&word),
-                    set: set.with_label_values(&word),
-                    fired: fired.with_label_values(&word),
-                    cancelled: cancelled.with_label_values(&word),
-                }
-            }),
+            deadlines: Arc::default(),
+            families: Families { pending, set, fired, cancelled },
             cids_leased: counter(
                 "lineway_supervisor_cids_leased_total",
                 "Cids that were leased to parents on request, behind their first lease.",
@@ -100,13 +106,30 @@ impl SupervisorMetrics {
                 )),
             ),
         };
+        for kind in DeadlineKind::ALL.into_iter().filter(|kind| *kind != SIP) {
+            metrics.deadlines(kind);
+        }
         metrics.in_force(SystemTime::now());
         metrics
     }
 
-    /// The deadlines of a kind.
+    /// The deadlines of a kind. Those of SIP are shown from the first time on, which is when there
+    /// is a node of it.
     pub(crate) fn deadlines(&self, kind: DeadlineKind) -> &Deadlines {
-        &self.deadlines[kind as usize]
+        self.deadlines[kind as usize].get_or_init(|| {
+            let (word, families) = ([kind.as_str()], &self.families);
+            Deadlines {
+                pending: families.pending.with_label_values(&word),
+                set: families.set.with_label_values(&word),
+                fired: families.fired.with_label_values(&word),
+                cancelled: families.cancelled.with_label_values(&word),
+            }
+        })
+    }
+
+    /// Shows the kind of SIP.
+    pub(super) fn show_sip(&self) {
+        self.deadlines(SIP);
     }
 
     /// A reload came out like this at this time.

@@ -308,8 +308,9 @@ fn a_node_has_only_the_series_of_what_it_can_do() {
 #[test]
 fn the_series_of_a_forgotten_node_go_away() {
     let metrics = service(&[("a", "TcpListener")], 1);
-    // What all message sockets share stays where there was one.
+    // What all message sockets share, and what is counted of SIP's actors, stays where there was one.
     metrics.node(&Arc::from("r"), "RouterSocket");
+    metrics.node(&Arc::from("s"), "SipListener");
     let before = text(&metrics).series();
     let name = Arc::from("b");
     for type_name in [

@@ -11,7 +11,11 @@ use crate::metrics::Metrics;
 fn counted(page: &str) -> Vec<String> {
     page.lines()
         .filter(|line| line.starts_with("lineway_sip_") && !line.ends_with(" 0"))
-        .map(|line| line.replace("node=\"r\",", "").replace("node=\"r\"", ""))
+        .map(|line| {
+            [r#",node="r""#, r#"node="r","#, r#"node="r""#]
+                .iter()
+                .fold(line.to_owned(), |line, node| line.replace(node, ""))
+        })
         .collect()
 }
 
