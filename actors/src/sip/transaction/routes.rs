@@ -13,7 +13,7 @@ use super::legs::Asked;
 use super::main_line::SipTransaction;
 use super::request::Request;
 use crate::metrics::SipRouterMetrics;
-use crate::sip::router::sending::result_of;
+use crate::sip::router::sending::{UNREACHABLE, result_of};
 use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
@@ -306,9 +306,15 @@ impl SipTransaction {
         if self.leg_began || self.machine.status() >= 200 {
             return;
         }
-        // What is kept of earlier legs goes up before an error of this one.
-        let stays = self.entry.cancelled.get() || self.machine.has_failed();
-        match context.tm.owed.filter(|_| !stays) {
+        // What is kept of earlier legs goes up before an error of this one. A target that nobody
+        // knows the way to never was a branch; one that could not be sent to was, and the failures
+        // before it are forgotten as behind any other.
+        let keeps = matches!(context.tm.drop_replies, Some('n' | 'l'));
+        let stays = |failure: &Failure| {
+            let was_branch = failure.code == UNREACHABLE.code;
+            self.entry.cancelled.get() || (self.machine.has_failed() && (keeps || !was_branch))
+        };
+        match context.tm.owed.filter(|failure| !stays(failure)) {
             Some(failure) => self.reply_failure(failure),
             None => self.machine.decline(timers::now()),
         }

@@ -101,15 +101,23 @@ async fn sip_r108_the_ack_of_a_2xx_that_was_made_here_ends_here() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sip_r088_a_target_that_can_not_be_reached_leaves_the_failure_as_it_was() {
-    for (drops, expected) in [("", "SIP/2.0 486"), ("KSR.tm.t_drop_replies_all()", "SIP/2.0 478")] {
+async fn sip_r088_a_target_without_an_address_leaves_the_failure_as_it_was() {
+    // Nothing may be sent to the second one: it is for broadcasts.
+    let (unknown, refused) = ("nowhere.invalid", "255.255.255.255");
+    for (drops, host, code, expected) in [
+        ("", unknown, 478, "SIP/2.0 486"),
+        ("KSR.tm.t_drop_replies('n')", unknown, 478, "SIP/2.0 486"),
+        ("KSR.tm.t_drop_replies_all()", unknown, 478, "SIP/2.0 478"),
+        ("", refused, 477, "SIP/2.0 477"),
+        ("KSR.tm.t_drop_replies('n')", refused, 477, "SIP/2.0 486"),
+    ] {
         run(async {
             let site = Site::new(&format!(
                 "function ksr_request_route() KSR.tm.t_on_failure('failed') KSR.tm.t_relay() end
                  function failed()
                    {drops}
-                   KSR.seturi('sip:x@nowhere.invalid')
-                   if KSR.tm.t_relay() ~= -478 then error('it is to be told of 478') end
+                   KSR.seturi('sip:x@{host}')
+                   if KSR.tm.t_relay() ~= -{code} then error('it is to be told of {code}') end
                  end"
             ));
             let (alice, a) = (site.phone().await, site.phone().await);
