@@ -75,13 +75,14 @@ impl Part {
             ),
             Self::Fork => (
                 "    if KSR.tm.t_check_trans() == 0 then return end\n    \
-                 KSR.setdsturi(\"sip:CALLEE\")\n    \
-                 if KSR.is_INVITE() then\n        \
+                 if KSR.is_INVITE() then\n        KSR.seturi(\"sip:a@CALLEE\")\n        \
                  KSR.corex.append_branch_uri(\"sip:b@RING0\")\n        \
-                 KSR.corex.append_branch_uri(\"sip:c@RING1\")\n    end\n    KSR.tm.t_relay()",
-                "    t_check_trans();\n    $du = \"sip:CALLEE\";\n    \
-                 if (is_method(\"INVITE\")) {\n        append_branch(\"sip:b@RING0\");\n        \
-                 append_branch(\"sip:c@RING1\");\n    }\n    t_relay();",
+                 KSR.corex.append_branch_uri(\"sip:c@RING1\")\n    \
+                 else\n        KSR.setdsturi(\"sip:CALLEE\")\n    end\n    KSR.tm.t_relay()",
+                "    t_check_trans();\n    if (is_method(\"INVITE\")) {\n        \
+                 $ru = \"sip:a@CALLEE\";\n        append_branch(\"sip:b@RING0\");\n        \
+                 append_branch(\"sip:c@RING1\");\n    } else {\n        \
+                 $du = \"sip:CALLEE\";\n    }\n    t_relay();",
             ),
         }
     }
