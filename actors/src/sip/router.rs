@@ -7,7 +7,7 @@ pub(in crate::sip) mod core;
 pub(in crate::sip) mod sending;
 #[cfg(test)]
 mod tests;
-mod tm;
+pub(in crate::sip) mod tm;
 mod view;
 
 use std::cell::{Cell, RefCell};

@@ -11,6 +11,7 @@
 //! a message that was handed to one of them holds its call (`Hold`) until it is done, so that
 //! what comes behind it stays behind it (contract 2.16).
 
+mod begin;
 mod branch;
 mod home;
 mod legs;
@@ -25,8 +26,8 @@ mod tests;
 pub use branch::SipBranch;
 pub use main_line::SipTransaction;
 
+pub(super) use begin::{Begin, First};
 pub(super) use home::{BranchEntry, Hold};
 pub(crate) use home::{Entry, Home};
 pub(super) use legs::{Asked, RelayWay};
-pub(super) use main_line::{Begin, First};
 pub(super) use messages::{Acked, Again, Cancelled, Relay, Release, Replied, ReplyWith, Times};

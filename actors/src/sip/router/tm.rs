@@ -419,7 +419,7 @@ impl Core {
 }
 
 /// What `t_relay()` gives, and what the request route owes for it.
-pub(super) fn relayed(context: &mut Context, result: Result<(), Failure>) -> i64 {
+pub(in crate::sip) fn relayed(context: &mut Context, result: Result<(), Failure>) -> i64 {
     match result {
         Ok(()) => {
             context.tm.owed = None;

@@ -17,8 +17,9 @@ use lineway_wire::sip::transaction::{
 };
 use lineway_wire::wheel::Key;
 
+use super::begin::{Begin, First};
 use super::branch::SipBranch;
-use super::home::{Entry, Hold, Home};
+use super::home::{Entry, Hold};
 use super::legs::{Asked, RelayWay, Relaying};
 use super::messages::{
     Acked, Again, BranchSays, CancelBranch, Cancelled, EndBranch, Finish, Relay, Release,
@@ -27,9 +28,8 @@ use super::messages::{
 use super::request::{Bare, Request};
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipCancel, SipClosed, SipTimeout};
 use crate::sip::back::Way;
-use crate::sip::router::core::Generation;
 use crate::sip::script::kemi::Vars;
-use crate::sip::script::tm::{Armed, TimingChange};
+use crate::sip::script::tm::Armed;
 use crate::spawn;
 use crate::worker::timers;
 
@@ -38,29 +38,6 @@ const COMPLETED_ELSEWHERE: &[u8] = b"Reason: SIP ;cause=200 ;text=\"Call complet
 
 /// What an error is answered with that nothing says more of (contract 2.14).
 const SERVER_ERROR: &str = "I'm terribly sorry, server error occurred (1/TM)";
-
-/// What a transaction begins with.
-pub(in crate::sip) struct Begin {
-    pub(in crate::sip) home: Rc<Home>,
-    pub(in crate::sip) generation: Rc<Generation>,
-    /// The request as the script has left it so far.
-    pub(in crate::sip) draft: Draft,
-    pub(in crate::sip) vars: Vars,
-    pub(in crate::sip) armed: Armed,
-    pub(in crate::sip) timing: TimingChange,
-    pub(in crate::sip) groups: Vec<Vec<Target>>,
-    pub(in crate::sip) first: First,
-}
-
-/// What it does first.
-pub(in crate::sip) enum First {
-    /// `t_relay()`, to an explicit destination or not.
-    Relay(RelayWay),
-    /// `t_newtran()`.
-    Wait,
-    /// It answers.
-    Reply(u16, Bytes),
-}
 
 /// What few transactions have.
 #[derive(Default)]

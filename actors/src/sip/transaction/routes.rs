@@ -13,7 +13,8 @@ use super::legs::Asked;
 use super::main_line::SipTransaction;
 use super::request::Request;
 use crate::metrics::SipRouterMetrics;
-use crate::sip::router::sending::{UNREACHABLE, result_of};
+use crate::sip::router::sending::UNREACHABLE;
+use crate::sip::router::tm::relayed;
 use crate::sip::script::tm::{Armed, BranchFinal, Branches, Failed, RouteKind, TmWant};
 use crate::sip::script::{Context as Invocation, Effect, End, Route, Step, Suspended, Want};
 use crate::worker::timers;
@@ -342,17 +343,6 @@ pub(super) fn request_uri(draft: &Draft) -> bytes::Bytes {
 }
 
 fn resume(mut suspended: Suspended, result: Result<(), Failure>) -> Step {
-    let context = suspended.context();
-    let value = match result {
-        Ok(()) => {
-            context.tm.owed = None;
-            1
-        }
-        Err(failure) => {
-            context.draft.failure = Some(failure);
-            context.tm.owed = Some(failure);
-            result_of(failure)
-        }
-    };
+    let value = relayed(suspended.context(), result);
     suspended.resume(value, timers::now())
 }
