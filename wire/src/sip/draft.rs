@@ -113,10 +113,7 @@ impl Parked {
     pub fn draft(&self) -> Result<Draft, Malformed> {
         let mut draft = (*self.0).clone();
         let bytes = self.0.message.bytes().clone();
-        // What was let in once is read again whatever its size.
-        let limits =
-            Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
-        draft.message = Message::parse(bytes, &limits)?;
+        draft.message = Message::parse(bytes, &Limits::NONE)?;
         Ok(draft)
     }
 }

@@ -47,6 +47,12 @@ pub struct Limits {
     pub header_bytes: usize,
 }
 
+impl Limits {
+    /// None, for what was let in once and is read again.
+    pub const NONE: Self =
+        Self { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { message_bytes: 65_535, headers: 256, header_bytes: 16_384 }

@@ -10,7 +10,7 @@ use actix::fut::{ActorFuture, ActorFutureExt};
 use actix::prelude::*;
 use bytes::Bytes;
 use lineway_wire::sip::draft::Failure;
-use lineway_wire::sip::message::Message;
+use lineway_wire::sip::message::{Limits, Message};
 use lineway_wire::sip::transaction::{
     Cancelling, Client, ClientStart, Due, Kind, Pass, ack, cancel, core_of,
 };
@@ -20,7 +20,6 @@ use super::home::{Entry, Hold};
 use super::messages::{
     BranchSays, CancelBranch, EndBranch, Overdue, Replied, Retime, Settle, Word,
 };
-use super::request::ANY_SIZE;
 use crate::metrics::{ActorKind, SipAck, SipAgain, SipBranchEnd, SipTimeout};
 use crate::sip::router::sending::{Going, Left, Outcome};
 use crate::spawn;
@@ -38,7 +37,6 @@ pub(super) struct BranchStart {
 pub struct SipBranch {
     entry: Rc<Entry>,
     index: u16,
-    kind: Kind,
     state: State,
     /// Nothing while somebody wants it.
     cancel: Option<Box<Cancel>>,
@@ -96,7 +94,6 @@ impl SipBranch {
             let branch = Self {
                 entry,
                 index,
-                kind: client.kind,
                 state,
                 cancel: None,
                 timer: None,
@@ -168,7 +165,7 @@ impl SipBranch {
 
     /// The request as it was sent.
     fn request(left: &Left) -> Option<Message> {
-        Message::parse(left.bytes.clone(), &ANY_SIZE).ok()
+        Message::parse(left.bytes.clone(), &Limits::NONE).ok()
     }
 
     fn send(&self, left: &Left, bytes: Bytes) {
@@ -248,7 +245,7 @@ impl SipBranch {
     /// no more is kept.
     fn forget_the_rest(&mut self) {
         let State::Sent(_, left) = &mut self.state else { return };
-        if self.kind == Kind::Invite
+        if self.entry.kind == Kind::Invite
             && !std::mem::replace(&mut self.spoke, true)
             && let Some(request) = Self::request(left)
         {
@@ -273,7 +270,7 @@ impl SipBranch {
                     self.entry.home.metrics.transactions.sent_again(SipAgain::Cancel);
                 }
                 Some(Due::Timeout { spoke, cancel }) => {
-                    let timer = match self.kind {
+                    let timer = match self.entry.kind {
                         _ if client.is_past_its_life(now) => SipTimeout::Lifetime,
                         Kind::Invite if spoke => SipTimeout::FrInv,
                         _ => SipTimeout::Fr,

@@ -36,7 +36,7 @@ impl Request {
             Self::Whole(draft) => (**draft).clone(),
             Self::Parked(parked) => parked.draft().expect("it was read before"),
             Self::Bare(bare) => {
-                let message = Message::parse(bare.bytes.clone(), &ANY_SIZE);
+                let message = Message::parse(bare.bytes.clone(), &Limits::NONE);
                 let mut draft = Draft::new(message.expect("it was read before"), bare.received);
                 draft.force_rport = bare.force_rport;
                 draft
@@ -53,7 +53,3 @@ impl Request {
         }
     }
 }
-
-/// What was let in once is read again whatever its size.
-pub(super) const ANY_SIZE: Limits =
-    Limits { message_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX };
